@@ -11,15 +11,18 @@ import importlib
 import importlib.util
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.errors import DynamometerError, UnknownNameError, UsageError
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dynamometer.common.interfaces.suite_source import SuiteSource
     from dynamometer.common.studies.study import Study
 
@@ -187,20 +190,61 @@ def resolve(kind: Kind, name: str) -> Any:
 
     Raises:
         UnknownNameError: the name is not registered.
-        UsageError: its module can't be imported, or lacks the attribute; or it is a class where
-            one of its instances is needed.
+        UsageError: its module can't be imported, or lacks the attribute; or it is nothing of the
+            kind.
     """
     path = target(kind, name)
     found = load(kind, name, path)
-    if kind in _INSTANCES and isinstance(found, type):
-        it, example = found.__name__, _singular(kind).upper()
-        reason = f"{it} is a class: register an instance, such as {example} = {it}()"
+    if reason := _misfit(kind, found):
         raise UsageError(_cannot_load(kind, name, path, reason))
     return found
 
 
-_INSTANCES: frozenset[Kind] = frozenset({"suites", "studies"})
-"""Kinds that are asked something as they are; the others are called."""
+def _misfit(kind: Kind, found: object) -> str | None:
+    """Return why something is nothing of a kind, as far as that shows before it is used.
+
+    A worker says it of a backend: there it costs one arm.
+    """
+    its_type = type(found).__name__
+    if kind not in _ASKED:
+        is_fit = kind == "backends" or callable(found)
+        return None if is_fit else f"its type is {its_type}, which can't be called"
+    if isinstance(found, type):
+        it, example = found.__name__, _singular(kind).upper()
+        return f"{it} is a class: register an instance, such as {example} = {it}()"
+    lacking = [each for each in _ASKED[kind] if not hasattr(found, each)]
+    return f"its type is {its_type}, which lacks {', '.join(lacking)}" if lacking else None
+
+
+_ASKED: dict[Kind, tuple[str, ...]] = {
+    "suites": ("options", "target", "opening", "open"),
+    "studies": ("asked_by", "options", "experiments", "experiment"),
+}
+"""Kinds that are asked something as they are, and what every run asks; the others are called."""
+
+
+@contextmanager
+def named(kind: Kind, name: str) -> Iterator[None]:
+    """Say of an error in a plugin's code that it came from there.
+
+    Raises:
+        DynamometerError: something of a plugin failed; says what, and in which line.
+    """
+    try:
+        yield
+    except (DynamometerError, StoreError, OSError):  # these say themselves what is wrong
+        raise
+    except Exception as error:
+        if is_built_in(kind, name):
+            raise
+        import traceback  # which nothing else needs
+
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        msg = (
+            f"the {_singular(kind)} {name!r} of {target(kind, name)} failed with"
+            f" {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+        )
+        raise DynamometerError(msg) from error
 
 
 DEFAULT_STUDY = "speedup"
@@ -263,6 +307,26 @@ def suite_of(text: str) -> str | None:
         UsageError: a suite of a plugin can't be imported.
     """
     return next((name for name in targets("suites") if suite(name).target(text) is not None), None)
+
+
+def suite_named(text: str) -> str:
+    """Return a text that is the name of a suite.
+
+    Raises:
+        UnknownNameError: it is none; says which come near.
+        UsageError: it is a path, at which nothing can be run.
+    """
+    try:
+        target("suites", text)
+    except UnknownNameError as error:
+        if "/" not in text and not os.path.exists(text):  # noqa: PTH110  so is no name that is too long
+            raise
+        msg = (
+            f"{text!r} is neither a suite nor a path of what can be run: a FILE.py, a program.pt2,"
+            " a corpus of graphs, or a folder or file with TESTCASES"
+        )
+        raise UsageError(msg) from error
+    return text
 
 
 def load(kind: str, name: str, path: str) -> Any:

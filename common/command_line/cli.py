@@ -266,18 +266,13 @@ def _run(asked: Request, invocation: Invocation) -> int:
         rest = [*translated(rest, ours).arguments]
         project = translated(read_project(Path("pyproject.toml"), [*asked]), ours).arguments
         arguments = ["run", *overridden(project, rest, asked), *rest]
-        try:
-            with of_project(project, rest):
-                return _with_arguments(name, arguments)
-        except click.NoSuchOption as error:
-            if (key := error.option_name) not in project:
-                raise
-            msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
-            raise UsageError(msg) from error
+        with of_project(project, rest):
+            return _with_arguments(name, arguments)
     rest = without_argument(rest, TARGET, target)
     suite = registry.suite_of(target)
     if suite is None:
-        suite, asked = target, _quick(asked, rest)
+        suite = registry.suite_named(target)
+        asked = _quick(asked, rest)
     else:
         target = registry.suite(suite).target(target) or target
     program = f"{name} run {shlex.quote(target)}"

@@ -14,7 +14,7 @@ import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.output_file import write_text
-from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Valued, defaults
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import DEVICE
@@ -64,8 +64,8 @@ def run(asked: Request, _: Invocation) -> int:
     """Explain a target, and print that or write it to a file.
 
     Raises:
-        UsageError: there is no such target, or the file can't be written.
-        DynamometerError: the target can't be built or called.
+        UsageError: there is no such target, it can't be built or called, or the file can't be
+            written.
     """
     with redirect_stdout(sys.stderr):  # what the target prints is no part of the explanation
         mode = Mode.TRAINING if asked[TRAINING] else Mode.INFERENCE
@@ -91,10 +91,10 @@ def explain_target(target: str, scale: Scale, mode: Mode, device: str) -> Explan
         device: the type of the device that it runs on.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is none of that name; or it can't be built or called, and what it raised.
         UnfitEnvironmentError: there is no such device.
-        DynamometerError: it can't be built or called; says what it raised.
     """
+    from dynamometer.common.interfaces.outcome import SkippedError
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.machine.environment import require_device
     from dynamometer.common.planning.cases import build_cases
@@ -118,9 +118,12 @@ def explain_target(target: str, scale: Scale, mode: Mode, device: str) -> Explan
             calls = [(each.args, each.kwargs) for each in loaded.calls]
             is_training = case.mode is Mode.TRAINING
             return explain(spec.name, loaded.module, calls, is_training=is_training)
+    except SkippedError as error:
+        msg = f"{target} can't be explained: {error}"
+        raise UsageError(msg) from error
     except Exception as error:
         msg = f"{target} can't be explained, as it fails: {type(error).__name__}: {error}"
-        raise DynamometerError(msg) from error
+        raise UsageError(msg) from error
 
 
 def _find(target: str) -> tuple[Suite, ModelSpec]:

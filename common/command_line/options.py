@@ -254,10 +254,24 @@ def of_project(arguments: Iterable[str], typed: Iterable[str]) -> Iterator[None]
     Args:
         arguments: of the file.
         typed: by the user, which aren't of the file.
+
+    Raises:
+        UsageError: one is no option, or its value can't be; says that the file has it.
     """
-    token = _PROJECT.set(frozenset(arguments) - {each.partition("=")[0] for each in typed})
+    own = frozenset(arguments) - {each.partition("=")[0] for each in typed}
+    token = _PROJECT.set(own)
     try:
         yield
+    except click.NoSuchOption as error:
+        if (key := error.option_name) not in own:
+            raise
+        msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
+        raise UsageError(msg) from error
+    except click.BadParameter as error:
+        if error.param is None or own.isdisjoint(error.param.opts):
+            raise
+        msg = f"pyproject.toml: {error.format_message()}"
+        raise UsageError(msg) from error
     finally:
         _PROJECT.reset(token)
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.execution.executor import Executor
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.common.studies.study import Study
     from dynamometer.results.reports.csv_file import Kept
     from dynamometer.results.reports.sinks import Sink
     from dynamometer.results.values.cases import Case, Protocol
@@ -61,6 +62,33 @@ def _kept(request: Request) -> Kept:
     if ONLY not in request:  # a run that is resumed
         return "other models"
     return "all" if request[ONLY] else "nothing"
+
+
+class _PluginSink:
+    """A sink of a plugin, of whose errors it is said where they come from."""
+
+    def __init__(self, name: str, study: Study, destination: Destination) -> None:
+        """Make it."""
+        self._name = name
+        make = registry.resolve("sinks", name)
+        with registry.named("sinks", name):
+            self._sink: Sink = make(study, destination)
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files written so far."""
+        with registry.named("sinks", self._name):
+            return self._sink.paths
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Take the records of a case."""
+        with registry.named("sinks", self._name):
+            self._sink.write(records)
+
+    def close(self) -> None:
+        """Finish."""
+        with registry.named("sinks", self._name):
+            self._sink.close()
 
 
 class Session:
@@ -87,7 +115,10 @@ class Session:
         destination = Destination(directory, stream, is_compatible=request[CSV_COMPAT])
         names = dict.fromkeys((*registry.DEFAULT_SINKS, *request[SINKS]))
         self._sinks: list[Sink] = [
-            registry.resolve("sinks", name)(self._study, destination) for name in names
+            _PluginSink(name, self._study, destination)
+            if not registry.is_built_in("sinks", name)
+            else registry.resolve("sinks", name)(self._study, destination)
+            for name in names
         ]
         self._sinks += self._study.sinks(directory)
         if self._study.decides and manifest.plan.tuning:
@@ -194,7 +225,8 @@ class Session:
         for stage, seconds in of_records.items():
             spent[stage] += seconds
         jobs = min(plan.jobs, max(1, len(rest.cases)))
-        self._conclude(time.monotonic() - started, spent, jobs)
+        if any(rest.finished.values()):  # else there is nothing to point to
+            self._conclude(time.monotonic() - started, spent, jobs)
         return done
 
     def _run_cases(self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:

@@ -118,7 +118,11 @@ class ParityCorpus(SuiteSource):
         from dynamometer.models.parity.standalone import script_of
 
         if _SOURCES in opening:
-            return None
+            msg = (
+                "the run wrote this module as a test case to its folder corpus: run that, as"
+                " `./parity.py RUN/corpus`, and take --script of that run"
+            )
+            raise ValueError(msg)
         found = case_of(opening["target"], case.model)
         if found is None:
             msg = f"{opening['target']} holds no test case {case.model} any more"

@@ -139,6 +139,9 @@ def cases_of(target: str) -> dict[str, CorpusCase]:
     if not target:
         msg = "name a folder of files with test cases, such as examples/parity: ./parity.py DIR"
         raise ValueError(msg)
+    if not Path(target).exists():
+        msg = f"there is no folder or file {target}"
+        raise ValueError(msg)
     found = [case for file in files_of(Path(target)) for case in _readable(file)]
     faults = [case.fault for case in found if case.fault is not None]
     if faults and len(faults) == len(found):

@@ -204,19 +204,22 @@ def _parameters(arguments: ast.arguments) -> _Parameters:
     )
 
 
-def _required(arguments: ast.arguments) -> bool:
-    positional = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
-    return positional > 0 or any(default is None for default in arguments.kw_defaults)
+def _required(arguments: ast.arguments) -> list[str]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    return [each.arg for each in (*needed, *(each for each, default in named if default is None))]
 
 
 def _advice(tree: ast.Module, name: str) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
     for node in _run_on_import(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == name and _required(node.args):
-            first = next(iter((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)))
+        if not isinstance(node, ast.FunctionDef) or node.name != name:
+            continue
+        if needed := _required(node.args):
             return (
-                f". {name} takes arguments ({first.arg}): a function without says with which,"
-                f" such as `def example(): return {name}, (torch.randn(2, 3),)`"
+                f". {name} takes arguments ({', '.join(needed)}): a function without says with"
+                f" which, such as `def example(): return {name}, (torch.randn(2, 3),)`"
             )
     if any(name == target.id for target, _ in assigned(tree.body)):
         return f"; {_NOT_WRITTEN.format(name=name)}"

@@ -169,6 +169,9 @@ def _change(key: tuple[str, str], before: Expectation | None, now: Expectation) 
 
 def _entry(path: Path, line: int, row: Mapping[str, str]) -> tuple[tuple[str, str], Expectation]:
     try:
+        if row["status"] not in set(Status):
+            msg = f"{row['status']!r} is no status; there are {', '.join(Status)}"
+            raise ValueError(msg)  # noqa: TRY301  caught below with the place
         counts = [int(row[name]) if row[name] else None for name in COLUMNS[3:]]
         expectation = Expectation(
             status=Status(row["status"]), captured_ops=counts[0], graph_breaks=counts[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shlex
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Arguments, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable_lines
+from dynamometer.results.store import store
 from dynamometer.results.store.reading import file_bytes, from_json
 from dynamometer.results.values.cases import Value
 
@@ -194,12 +196,24 @@ def _kept(folder: Path, searched: Searched) -> Iterator[Searched]:
             msg = f"another process searches in {folder}: --state DIR begins another search"
             raise UsageError(msg) from error
         if not path.exists():
-            write_text(path, msgspec.json.format(msgspec.json.encode(searched), indent=1).decode())
+            _note(path, searched)
         known = read_search(path)
         if msgspec.structs.replace(known, at=searched.at) != searched:
-            msg = f"{folder} holds another search: --state DIR begins a new one"
-            raise UsageError(msg)
+            if any(folder.glob(f"*/*/*/*/{store.MANIFEST}")):
+                msg = (
+                    f"{folder} holds another search, with `{shlex.join(known.command)}`: remove"
+                    " it, or begin a new one elsewhere (--state DIR)"
+                )
+                raise UsageError(msg)
+            # That one came to nothing, as where its command was mistyped.
+            is_there = known.repository == searched.repository
+            known = msgspec.structs.replace(searched, at=known.at if is_there else searched.at)
+            _note(path, known)
         yield known
+
+
+def _note(path: Path, searched: Searched) -> None:
+    write_text(path, msgspec.json.format(msgspec.json.encode(searched), indent=1).decode())
 
 
 def read_search(path: Path) -> Searched:

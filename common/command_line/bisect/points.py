@@ -118,7 +118,7 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
     if _git(top, "status", "--porcelain", "--untracked-files=no"):
         msg = f"{top} has changes that are in no commit: commit them, or git stash"
         raise UsageError(msg)
-    first, last = (_git(top, "rev-parse", "--verify", f"{each}^{{commit}}") for each in (good, bad))
+    first, last = _commit(top, good, "--good"), _commit(top, bad, "--bad")
     later = _git(top, "rev-list", "--first-parent", "--reverse", f"{first}..{last}").split()
     _check_way(top, (good, first), (bad, last))
     _check_chain(top, (good, first), bad, later)
@@ -126,6 +126,20 @@ def commits(folder: Path, good: str, bad: str, build: str | None, log: Path) -> 
     branch = asked(["git", "-C", str(top), "symbolic-ref", "--quiet", "HEAD"])
     at = branch.stdout.decode().strip() or _git(top, "rev-parse", "HEAD")
     return Commits(top, found, at, build, log)
+
+
+def _commit(top: Path, revision: str, flag: str) -> str:
+    """Return the commit that a revision names.
+
+    Raises:
+        UsageError: there is none.
+    """
+    words = ["rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}"]
+    found = asked(["git", "-C", str(top), *words])
+    if found.returncode:
+        msg = f"there is no commit {revision!r} in {top} ({flag})"
+        raise UsageError(msg)
+    return found.stdout.decode().strip()
 
 
 def _check_way(top: Path, good: tuple[str, str], bad: tuple[str, str]) -> None:

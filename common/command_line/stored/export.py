@@ -36,9 +36,12 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: the run can't be read, or there is no such format, or it comes to several files
             and no folder is named.
+        DynamometerError: the format is a plugin's, which failed.
     """
     export: Export = registry.resolve("exports", asked[FORMAT])
-    documents = export(open_run(asked[RUN]))
+    stored = open_run(asked[RUN])
+    with registry.named("exports", asked[FORMAT]):
+        documents = export(stored)
     named = asked[OUTPUT]
     output = None if named is None else Path(named)
     is_folder = named is not None and (named.endswith("/") or Path(named).is_dir())

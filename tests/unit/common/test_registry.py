@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.errors import UnknownNameError, UsageError
+from dynamometer.common.errors import DynamometerError, UnknownNameError, UsageError
 from dynamometer.results.reports.console import Console
 
 if TYPE_CHECKING:
@@ -91,6 +91,37 @@ def test_a_class_where_an_instance_is_needed(kind: registry.Kind, says: str, plu
     plugin.write_text(f"[dynamometer.{kind}]\nmine = json:JSONDecoder\n")
     with pytest.raises(UsageError, match=rf"from json:JSONDecoder: .*register an .*{says}\(\)"):
         registry.resolve(kind, "mine")
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("suites", "its type is str, which lacks options, target, opening, open"),
+        ("studies", "its type is str, which lacks asked_by, options, experiments, experiment"),
+        ("sinks", "its type is str, which can't be called"),
+        ("executors", "its type is str, which can't be called"),
+        ("exports", "its type is str, which can't be called"),
+    ],
+)
+def test_what_is_nothing_of_its_kind(kind: registry.Kind, says: str, plugin: Path) -> None:
+    """It is refused by name, before anything is asked of it."""
+    plugin.write_text(f"[dynamometer.{kind}]\nmine = string:digits\n")
+    with pytest.raises(UsageError, match=rf" 'mine' can't be loaded from string:digits: {says}"):
+        registry.resolve(kind, "mine")
+
+
+def test_a_plugin_that_fails_is_named(plugin: Path) -> None:
+    """What says itself what is wrong stays as it is, and so does an error of ours."""
+    plugin.write_text("[dynamometer.exports]\nmine = string:digits\n")
+    says = r"^the export 'mine' of string:digits failed with ValueError: no \(.*\.py:\d+\)$"
+    no = ValueError("no")
+    with pytest.raises(DynamometerError, match=says), registry.named("exports", "mine"):
+        raise no
+    with pytest.raises(ValueError, match=r"^no$"), registry.named("exports", "junit"):
+        raise no
+    full = OSError("full")
+    with pytest.raises(OSError, match=r"^full$"), registry.named("exports", "mine"):
+        raise full
 
 
 def test_the_baseline_is_no_choice() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -70,7 +71,7 @@ SCRIPT = re.compile(r"^ +\./(?P<suite>\w+)\.py(?P<words>[^#\n]*)", re.MULTILINE)
 SELECTS = {"-k": "include", "-x": "exclude", "--only": "only"}
 SELECTIONS = sorted(
     {
-        (found["suite"], tuple(zip(words, words[1:], strict=False)))
+        (found["suite"], tuple(itertools.pairwise(words)))
         for found in SCRIPT.finditer((ROOT / "README.md").read_text())
         if not SELECTS.keys().isdisjoint(words := tuple(shlex.split(found["words"])))
     }

@@ -259,7 +259,7 @@ def test_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("torchbanch/resnet18", 2, "unknown suite 'torchbanch'"),
         ("{file}", 2, "holds several models: add one of build, fails"),
         ("{file}::other", 2, "it has: build, fails"),
-        ("{file}::fails", 3, "as it fails: RuntimeError: no weights here"),
+        ("{file}::fails", 2, "as it fails: RuntimeError: no weights here"),
     ],
 )
 def test_what_cannot_be_explained(
@@ -268,6 +268,15 @@ def test_what_cannot_be_explained(
     """The error names the target and what to do."""
     assert cli.main(None, ["explain", target.format(file=file)]) == code
     assert says in capsys.readouterr().err
+
+
+def test_what_is_skipped_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words, not with the name of a class of ours."""
+    file = tmp_path / "skipped.py"
+    text = "from dynamometer.common.interfaces.outcome import SkippedError\n"
+    file.write_text(f"{text}def skips(): raise SkippedError('not here')\n")
+    assert cli.main(None, ["explain", f"{file}::skips"]) == 2
+    assert capsys.readouterr().err.endswith("::skips can't be explained: not here\n")
 
 
 CORPUS = """

@@ -191,6 +191,12 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         (None, "run mine.py --find-batch-sizes", "no size of a can be varied"),
         (None, "run user", "dynamometer run FILE.py"),
         (None, "run", "say what to run"),
+        (None, "run .", "'.' is neither a suite nor a path of what can be run"),
+        (None, "run ./nowhere", "'./nowhere' is neither a suite nor a path"),
+        (None, "run pipe", "'pipe' is neither a suite nor a path"),
+        (None, "run torchbnech", "did you mean torchbench"),
+        (None, "run nowhere/else", "'nowhere/else' is neither a suite nor a path"),
+        ("parity", "nowhere", "there is no folder or file"),
         (None, "run nowhere.py", "there is no file"),
         (None, "run mine.py --scale tiny", "leave out --scale"),
         (None, "run mine.py --torchbench-root .", "can't go with the suite user"),
@@ -212,6 +218,14 @@ def test_what_cannot_be_is_refused(
     assert cli.main(suite, words.split()) == 2
     assert says in capsys.readouterr().err
     assert program.executed == []
+
+
+def test_of_what_is_no_suite_nothing_is_said_before(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor what would be taken of it."""
+    assert cli.main(None, ["run", "."]) == 2
+    assert capsys.readouterr().err.startswith("error: '.' is neither")
 
 
 @pytest.mark.parametrize(
@@ -316,6 +330,19 @@ def test_an_option_of_the_project_that_is_none(
     assert "No such option: --bar" in capsys.readouterr().err.replace("'", "").replace(
         "option -", "option: -"
     )
+
+
+def test_a_value_of_the_project_that_is_none(
+    program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the file's, unless another was typed."""
+    _project(tmp_path, 'allocator = "tinny"\n')
+    assert cli.main(None, ["run"]) == 2
+    assert "pyproject.toml: Invalid value for '--allocator'" in capsys.readouterr().err
+    assert cli.main(None, ["run", "--allocator", "tiny"]) == 2
+    said = capsys.readouterr().err
+    assert "pyproject.toml" not in said
+    assert "Invalid value for '--allocator'" in said
 
 
 def test_a_command_of_pytorchs_harness(

@@ -114,6 +114,51 @@ def test_a_run_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert models(tmp_path) == ["alexnet", "resnet18"]
 
 
+class Breaking:
+    """A sink that fails."""
+
+    paths = ()
+
+    def __init__(self, *_: object) -> None:
+        """Take what sinks are made of."""
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Fail."""
+        msg = "broken"
+        raise ValueError(msg)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_a_sink_of_a_plugin_that_fails_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no fault of the harness's own."""
+    name = f"{__name__}:Breaking"
+    assert run("passing", "--sink", name) == 3
+    said = capsys.readouterr().err
+    assert f"the sink '{name}' of {name} failed with ValueError: broken" in said
+    assert "Traceback" not in said
+
+
+def test_without_a_record_there_is_nothing_to_point_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run's directory is removed."""
+
+    def interrupt(case: Case, replicate: int) -> None:
+        raise KeyboardInterrupt
+
+    def make(*_: object) -> FakeExecutor:
+        return Checking(before=interrupt, experiments=("accuracy",))
+
+    monkeypatch.setattr(sys.modules[__name__], "passing", make)
+    assert run("passing") == 130
+    said = capsys.readouterr()
+    assert "nothing was measured" in said.err
+    assert "results:" not in said.out
+    assert "harness" not in said.out
+
+
 def by_itself(executor: str) -> subprocess.CompletedProcess[str]:
     """Run two models in a process of its own, which a Ctrl-C that nobody handles would end."""
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "

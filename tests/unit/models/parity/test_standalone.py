@@ -10,6 +10,7 @@ import factories
 import pytest
 
 from dynamometer.common.command_line import cli
+from dynamometer.models.parity import SUITE
 from dynamometer.models.parity.corpus import cases_of
 from dynamometer.models.parity.standalone import script_of
 from dynamometer.results.store import store
@@ -214,3 +215,9 @@ def test_the_arm_that_failed_is_chosen(
     assert "backend='aot_eager', fullgraph=False" in found
     assert "_in_training" in found
     assert "_seed(5)" in found
+
+
+def test_of_a_module_that_was_found_its_test_case_has_the_script() -> None:
+    """The run wrote it."""
+    with pytest.raises(ValueError, match=r"`\./parity\.py RUN/corpus`"):
+        SUITE.script({"sources": "."}, case("project.Net", "eager"), 0)

@@ -164,6 +164,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         ("def f(x): ...", "", "no function without arguments"),
         ("def f(x): ...", "f", r"f takes arguments \(x\): .*def example\(\): return f, "),
         ("def f(): ...\ndef f(x): ...", "f", r"f takes arguments \(x\)"),
+        ("def f(a, /, x, z=1, *, y, w=2): ...", "f", r"f takes arguments \(a, x, y\)"),
         ("f = lambda: 1", "", "not written as `def`, .* taken from a dictionary: MODELS = "),
         ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}"),
         ("def f(:", "", "mine.py can't be read"),

@@ -161,7 +161,10 @@ def test_a_table_is_read_as_it_was_written(
     ("text", "says"),
     [
         ("name,accuracy\n", "its columns must be"),
-        ("case,arm,status,captured_ops,graph_breaks\na,b,fine,1,1\n", "line 2: 'fine'"),
+        (
+            "case,arm,status,captured_ops,graph_breaks\na,b,fine,1,1\n",
+            "line 2: 'fine' is no status; there are pass, ",
+        ),
         ("case,arm,status,captured_ops,graph_breaks\na,b,pass,one,1\n", "line 2: invalid literal"),
     ],
 )

@@ -12,10 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from made_up_run import measuring_at
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.bisect import command
+from dynamometer.common.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -307,7 +310,8 @@ def test_stopped_in_a_build(tmp_path: Path) -> None:
     ("words", "says"),
     [
         ([], "--good COMMIT --bad COMMIT"),
-        (["--good", "main", "--bad", "no-such"], "git rev-parse"),
+        (["--good", "main", "--bad", "no-such"], "there is no commit 'no-such' in"),
+        (["--good", "v1", "--bad", "main"], "(--good)"),
         (["--good", "main", "--bad", "main~2"], "--good is the older one"),
         (["--good", "main", "--bad", "main"], "are one commit"),
         (["--good", "main~2", "--bad", "main", "--switch", "x {}"], "goes with --among"),
@@ -349,6 +353,24 @@ def test_another_search_is_not_mixed(
     assert (code, "holds another search" in said) == (2, True)
     code, said = bisect(folder, *ends(folder), "--build", "true")
     assert (code, "holds another search" in said) == (2, True)
+    assert "ask_for_run.py" in said
     (tmp_path / "state" / "search.json").write_bytes(b"\xff")
     code, said = bisect(folder, *ends(folder))
     assert (code, "search.json" in said) == (2, True)
+
+
+def test_a_command_that_was_mistyped_blocks_none(tmp_path: Path) -> None:
+    """Where nothing was measured, another search begins in the same folder."""
+    found = command.Searched(
+        command=("wrong",), points=("a", "b"), repository="r", build=None, switch=None, at="branch"
+    )
+    right = msgspec.structs.replace(found, command=("right",), at="0123")
+    with command._kept(tmp_path, found) as known:
+        assert known == found
+    with command._kept(tmp_path, right) as known:
+        assert known == msgspec.structs.replace(right, at="branch")
+    run = tmp_path / "0000" / "run-1" / "attempt-1" / "a-run"
+    run.mkdir(parents=True)
+    (run / "manifest.json").touch()
+    with pytest.raises(UsageError, match="holds another search, with `right`"):
+        command._kept(tmp_path, found).__enter__()
