@@ -47,6 +47,8 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.corpus
     files = sorted((folder / "graphs").glob("*.graph")) if folder.is_dir() else [folder]
+    if not folder.exists():
+        parser.error(f"there is no {folder}")
     right = 0
     print(
         f"{'key':12}  {'ops':>5}  {'eager ms':>9}  {'backend ms':>10}  {'speedup':>7}  result, of"

@@ -211,8 +211,7 @@ def _import(asked: Request, _: Invocation) -> int:
 
     with store_errors_as_usage():
         new, count = read_tar(asked[INTO], asked[FILE])
-    verb = "is" if new == 1 else "are"
-    click.echo(f"{new} of {count_text(count, 'graph')} {verb} new in {asked[INTO]}")
+    click.echo(f"{count_text(count, 'graph')} read, {new} new in {asked[INTO]}")
     return 0
 
 

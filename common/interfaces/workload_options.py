@@ -52,7 +52,7 @@ ONLY = Several(
 )  # fmt: skip
 QUICK = Flag(
     ("--quick",), group="Selection",
-    help="A handful of models, one replicate; what a bare command line does.",
+    help="A few models, one replicate. The default where nothing else is asked for.",
 )  # fmt: skip
 NO_SKIP = Flag(
     ("--no-skip",), group="Selection",

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,9 @@ from dynamometer.results.store import store
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.graphs import Part
 from dynamometer.results.values.records import Record, Status
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = """
@@ -130,13 +134,30 @@ exec(compile(open("replay.py").read(), "replay.py", "exec"))
     assert done.stdout.count("user/") == 3
 
 
-def test_a_plain_script_goes_on_where_eager_raises() -> None:
-    """One graph is lost, and its line says why."""
+def plain_script() -> ModuleType:
+    """Import the example."""
     spec = importlib.util.spec_from_file_location("replay", ROOT / "examples/replay_corpus.py")
     assert spec
     assert spec.loader
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
+    return script
+
+
+def test_a_plain_script_says_what_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not with a traceback."""
+    monkeypatch.setattr("sys.argv", ["replay_corpus.py", "nowhere"])
+    with pytest.raises(SystemExit) as ended:
+        plain_script().main()
+    assert ended.value.code == 2
+    assert "there is no nowhere" in capsys.readouterr().err
+
+
+def test_a_plain_script_goes_on_where_eager_raises() -> None:
+    """One graph is lost, and its line says why."""
+    script = plain_script()
 
     def raises(*_: object) -> None:
         msg = "index out of range"

@@ -82,7 +82,8 @@ def prepare(manifest: Manifest, directory: Path, notes: Sequence[str] = ()) -> b
         ]
         open_models = _timed_models(manifest, undecided, decisions)
         if open_models:
-            text = f"{len(open_models)} models are timed beside single backends"
+            verb = "is" if len(open_models) == 1 else "are"
+            text = f"{count_text(len(open_models), 'model')} {verb} timed beside single backends"
             if stage.run("compared", text, models_plan(plan, open_models)) is None:
                 return False
         if not open_graphs and not undecided:

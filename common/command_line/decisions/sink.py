@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from dynamometer.common.command_line.progress import duration
+from dynamometer.results.reports.texts import count_text
 from dynamometer.results.statistics.deciding import decide
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.choices import ASSEMBLED, Subject, moment
@@ -66,8 +67,8 @@ class DecisionSink:
         speedup = decision.chosen.speedup if decision.chosen else None
         ratio = f" {speedup.value:.2f}x [{speedup.low:.2f}, {speedup.high:.2f}]" if speedup else ""
         click.echo(
-            f"  {decision.subject} {label}: {decision.arm}{ratio} of {len(decision.evidence)}"
-            f" candidates, in {duration(decision.tuning_s)}",
+            f"  {decision.subject} {label}: {decision.arm}{ratio} of"
+            f" {count_text(len(decision.evidence), 'candidate')}, in {duration(decision.tuning_s)}",
             err=True,
         )
 
@@ -85,8 +86,8 @@ class DecisionSink:
         if self._undrawn:
             names = ", ".join(self._undrawn)
             click.echo(
-                f"inputs can't be drawn for {len(self._undrawn)} graphs: eager fails on them."
-                f" They stay eager and undecided: {names}",
+                f"inputs can't be drawn for {count_text(len(self._undrawn), 'graph')}, as eager"
+                f" fails there. What stays eager and undecided: {names}",
                 err=True,
             )
 

@@ -12,18 +12,21 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.stored.runs import RUN, cases_of
-from dynamometer.common.ending import SIGNALLED
+from dynamometer.common.ending import SIGNALLED, tell
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.option import Argument, Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest
 
 MODEL = Argument(("MODEL",), default="", reads=click.STRING, is_required=True)
@@ -50,13 +53,22 @@ def run(asked: Request, _: Invocation) -> int:
     if asked[SCRIPT]:
         click.echo(_script(asked[RUN], manifest, asked[MODEL]))
         return 0
-    commands = [single_case_command(manifest, each) for each in cases_of(manifest, asked[MODEL])]
+    cases = cases_of(manifest, asked[MODEL])
+    commands = [single_case_command(manifest, each) for each in cases]
+    if own := _own_modules(cases):
+        tell(f"needs {', '.join(own)} where Python looks, as in the run (PYTHONPATH)")
     codes = []
     for each in dict.fromkeys(commands):
         click.echo(each)
         if asked[START]:
             codes.append(_started(each))
     return max(codes, default=0)
+
+
+def _own_modules(cases: Iterable[Case]) -> list[str]:
+    """Return the backends of some cases that are named as `module:attribute`."""
+    arms = dict.fromkeys(arm for case in cases for arm in case.arms if ":" in arm)
+    return [arm for arm in arms if ":" in arm_names.read(arm).backend]
 
 
 def _script(directory: Path, manifest: Manifest, model: str) -> str:

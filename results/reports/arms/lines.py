@@ -87,10 +87,8 @@ def suite_lines(cases: Sequence[CaseSummary]) -> list[str]:
     lines = _timed_lines(suite, judge(cases)) if timed else _accuracy_lines(suite)
     replicates = {len(case.records) for case in cases if case.outcome.status is Status.PASS}
     if timed and replicates == {1}:
-        lines += [
-            "",
-            "screening: one replicate; intervals assume how far processes differ (-r 3 for more)",
-        ]
+        text = "how much processes differ is assumed, or known from earlier runs"
+        lines += ["", f"screening: one replicate; {text} (-r 3 measures it)"]
     lines += _wide_lines(cases) if timed else []
     lines += (
         ensemble.lines(cases)
@@ -117,8 +115,8 @@ def _wide_lines(cases: Sequence[CaseSummary]) -> list[str]:
         return []
     needed = [f"{name} {count}" for count, name in wide[:_NAMED]]
     needed += [f"and {len(wide) - _NAMED} more"] * (len(wide) > _NAMED)
-    text = f"not known as well as asked (--target): {len(wide)} of {len(known)} speedups"
-    return ["", f"{text}; replicates that would do (-r): {', '.join(needed)}"]
+    text = f"less precise than --target: {len(wide)} of {len(known)} speedups"
+    return ["", f"{text}; enough replicates (-r) would be: {', '.join(needed)}"]
 
 
 _NAMED = 8

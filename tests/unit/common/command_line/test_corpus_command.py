@@ -81,7 +81,9 @@ def test_a_corpus_goes_to_another_machine(
     file, other = str(tmp_path / "all.tar"), tmp_path / "other"
     assert cli.main(argv=["corpus", "export", "-o", str(corpus.folder), file]) == 0
     assert cli.main(argv=["corpus", "import", "-o", str(other), file]) == 0
-    assert "1 of 1 graph is new" in capsys.readouterr().out
+    assert f"1 graph read, 1 new in {other}" in capsys.readouterr().out
+    assert cli.main(argv=["corpus", "import", "-o", str(other), file]) == 0
+    assert f"1 graph read, 0 new in {other}" in capsys.readouterr().out
     assert Corpus(other).keys() == [KEY]
 
 

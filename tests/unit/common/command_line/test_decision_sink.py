@@ -51,7 +51,7 @@ def test_nothing_is_decided_where_eager_fails(
     assert "IndexError: out of range" in said
     sink.close()
     said = capsys.readouterr().err
-    assert "inputs can't be drawn for 1 graphs: eager fails on them" in said
+    assert "inputs can't be drawn for 1 graph, as eager fails there" in said
     assert record(is_eager_failing=True).case.label in said
 
 

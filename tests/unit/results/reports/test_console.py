@@ -65,9 +65,10 @@ def test_speedups_that_are_not_known_well_enough_are_named() -> None:
         record = factories.measured_record(factories.case(f"m{index}"))
         console.write([msgspec.structs.replace(record, between_sd=between_sd, target=0.01)])
     console.close()
-    assert "not known as well as asked (--target): 10 of 10 speedups; " in stream.getvalue()
+    assert "less precise than --target: 10 of 10 speedups; " in stream.getvalue()
     assert re.search(
-        r"replicates that would do \(-r\): m0 inductor \d\d, m1 .*, and 2 more\n", stream.getvalue()
+        r"enough replicates \(-r\) would be: m0 inductor \d\d, m1 .*, and 2 more\n",
+        stream.getvalue(),
     )
 
 

@@ -247,6 +247,20 @@ def test_repro_prints_and_runs(runs: Path, capfd: pytest.CaptureFixture[str]) ->
     assert cli.main(None, ["repro", str(runs / "one"), "dcgan", "--run"]) == 7
 
 
+def test_repro_says_which_modules_are_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of backends that nobody registered: the command alone doesn't say where these are."""
+    arms = ("baseline", "inductor:freezing", "mine:compile")
+    spec = factories.model_spec("dcgan")
+    plan = factories.plan(spec, cases=(factories.case("dcgan", arms),))
+    store.create(tmp_path / "run", factories.manifest(plan))
+    assert cli.main(None, ["repro", str(tmp_path / "run"), "dcgan"]) == 0
+    found = capsys.readouterr()
+    assert found.err == "needs mine:compile where Python looks, as in the run (PYTHONPATH)\n"
+    assert "mine:compile" in found.out
+
+
 def test_repro_of_what_a_signal_ended(runs: Path) -> None:
     """Is an exit code as of a shell: one command that ends well doesn't hide it."""
     with_program(runs / "one", f"{sys.executable} -c 'import os; os.kill(os.getpid(), 9)'")
