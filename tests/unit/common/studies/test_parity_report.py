@@ -11,8 +11,9 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.parity import page, report
 from dynamometer.common.studies.parity.bugs import distinct, normalised
 from dynamometer.common.studies.parity.experiment import ParityExperiment
+from dynamometer.common.studies.parity.rows import PARITY
 from dynamometer.common.studies.parity.study import STUDY
-from dynamometer.common.studies.parity.summary import entries, summarize
+from dynamometer.common.studies.parity.summary import ParitySummary, entries, summarize
 from dynamometer.common.studies.speedup.study import STUDY as SPEEDUP
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.coverage import CapturedGraph, Coverage, GraphBreak
@@ -209,6 +210,17 @@ def test_a_line_says_both_modes() -> None:
     assert lines[0].endswith("PASS  1 graphs   10 ops, full graph PASS")
     assert "full graph FAIL" in lines[3]
     assert "CRASH" in lines[5]
+
+
+def test_an_arm_that_failed_has_no_error() -> None:
+    """One that fell back to eager would have none at all, the best value."""
+    found = []
+    for outcome in (PASSED, factories.failure(Status.FAIL)):
+        case = factories.case("p.A", (BASELINE, "eager"))
+        result = ArmResult(arm="eager", outcome=outcome, max_error=0.0)
+        summary = ParitySummary(case, result, full_graph=PASSED, coverage=None)
+        found += [column.value(summary) for column in PARITY.columns if column.name == "max_error"]
+    assert found == [0.0, None]
 
 
 def test_either_mode_is_compared() -> None:
