@@ -15,17 +15,20 @@ from dynamometer.common.checking.snapshots import (
     is_like,
     state_of,
 )
-from dynamometer.common.checking.steps import copied_inputs
+from dynamometer.common.interfaces.suite import copied
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
 
-_FACTORS = (1.0, 0.5)
+_OF_INPUTS = (0.5, 0.25)
+_OF_WEIGHTS = (1.0, 0.5)
 """What elements of changed inputs and weights are multiplied by: exact in every precision, far more
 than rounding, and in range wherever the original is. Not all by the same, which a normalisation
-would undo."""
+would undo. No number of an input stays, nor the largest and smallest of a weight's rows: a backend
+may have kept what it took from one, as a scale. All weights can't become smaller: through many
+layers nothing would be left."""
 
 _INSTEAD_OF_ZERO = (0.5, -0.5)
 """What changed inputs and weights are where all were zero."""
@@ -70,14 +73,15 @@ class Alteration(Enum):
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Half of the numbers are halved, and those of inputs change sign where there are both; where all
-    are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Whole numbers, and masks
-    that are added, change places
+    Numbers of inputs are halved or divided by four, and change sign where there are both; where all
+    are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Half of the weights are
+    halved. Whole numbers, masks that are added, and numbers some of which are zero change places
     along the last dimension where that makes a difference, so that none leaves its range. Of
-    three different ones or more the largest are lowered, as the sum of a bag, the edges of a graph,
-    and the longest of many lengths are the same in any order. Where all are the same, as in a mask
-    that leaves nothing out, the last ones are others. In inference weights and buffers stay: a
-    backend may take them for constants.
+    three different whole ones or more the largest are lowered, as the sum of a bag, the edges of a
+    graph, and the longest of many lengths are the same in any order. Where a row has some of them
+    more than once, one becomes what is beside it, as how many are zero is the same in any order,
+    too. Where all are the same, as in a mask that leaves nothing out, the last ones are others. In
+    inference weights and buffers stay: a backend may take them for constants.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
@@ -91,19 +95,19 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             _change_numbers(value, alteration)
         elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
             _move(value, constant=alteration.changes_constants)
-            if alteration.changes_largest and (lowered := _lowered(value)) is not None:
-                value.copy_(lowered)
+            if alteration.changes_largest:
+                _change_counts(value)
         elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
             is_zero = alteration.changes_zeros and not bool(value.any())
             if is_zero:  # a bias as it is created: of it only a gradient would be seen
                 value.copy_(_factors(value, _INSTEAD_OF_ZERO))
             else:
-                value.mul_(_factors(value, _FACTORS))
+                value.mul_(_factors(value, _OF_WEIGHTS, halved=_is_extreme(value)))
 
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     """Name inputs of which something is as before after an alteration; they stay as they are."""
-    other = loaded.with_inputs(copied_inputs)
+    other = loaded.with_inputs(copied)
     alter(other, alteration, Mode.INFERENCE)
     before, now = inputs_of(loaded), inputs_of(other)
     same = tuple(
@@ -146,9 +150,15 @@ def _written(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
+    is_zero = value == 0
     if _is_added_mask(value) and alteration is not Alteration.NUMBERS:
         _move(value, constant=False)
-    elif alteration.changes_zeros and not bool(value.any()):
+        if alteration.changes_largest:
+            _repeat_one(value)
+        return
+    if alteration is not Alteration.NUMBERS and bool(is_zero.any()) and not bool(is_zero.all()):
+        _move(value, constant=False, by=is_zero)
+    if alteration.changes_zeros and not bool(value.any()):
         value.copy_(_factors(value, _INSTEAD_OF_ZERO))
     else:
         value.mul_(_factors(value, _signed(value)))
@@ -162,21 +172,58 @@ def _is_added_mask(value: torch.Tensor) -> bool:
     return bool(is_out.any()) and bool((is_out | (value == 0)).all())
 
 
-def _move(value: torch.Tensor, *, constant: bool) -> None:
-    """Change numbers by place; where all are the same, lessen the last of each row."""
+def _move(value: torch.Tensor, *, constant: bool, by: torch.Tensor | None = None) -> None:
+    """Change numbers by place; where all are the same, lessen the last of each row.
+
+    Args:
+        value: numbers of any shape.
+        constant: whether those are changed that are all the same.
+        by: a mask of that shape, which is to become another one; else the numbers are.
+    """
+    by = value if by is None else by
     several = [index for index, size in enumerate(value.shape) if size > 1]
     if not value.numel():
         return
     for dimension in reversed(several):
-        moved = value.roll(1, dims=dimension)
-        if not torch.equal(moved, value):
-            value.copy_(moved)
+        if not torch.equal(by.roll(1, dims=dimension), by):
+            value.copy_(value.roll(1, dims=dimension))
             return
     last = value.narrow(several[-1], -1, 1) if several else value
     if constant and value.dtype is torch.bool:
         last.logical_not_()
     elif constant and bool(value.flatten()[0] > 0):
         last.sub_(1)
+
+
+def _change_counts(value: torch.Tensor) -> None:
+    """Have other whole numbers occur, and others as often as they do."""
+    if (lowered := _lowered(value)) is not None:
+        value.copy_(lowered)
+    _repeat_one(value)
+
+
+def _repeat_one(value: torch.Tensor) -> None:
+    """Make one number of each row its neighbour's, where the row has some more than once.
+
+    Of the first two that differ the one becomes the other that the row has less often, so that
+    none is gone.
+    """
+    several = [index for index, size in enumerate(value.shape) if size > 1]
+    if not several or not value.numel():
+        return
+    value = value.movedim(several[-1], -1)
+    wide = value if _is_number(value) else value.long()
+    differs = wide[..., 1:] != wide[..., :-1]
+    place = differs.int().argmax(-1, keepdim=True)
+    one, other = wide.gather(-1, place), wide.gather(-1, place + 1)
+    times, of_other = ((wide == each).sum(-1, keepdim=True) for each in (one, other))
+    has_repeats = (wide.sort(dim=-1).values.diff(dim=-1) == 0).any(-1, keepdim=True)
+    is_more = times >= of_other
+    there, rarer = torch.where(is_more, place, place + 1), torch.where(is_more, other, one)
+    becomes = torch.where(
+        has_repeats & differs.any(-1, keepdim=True), rarer, wide.gather(-1, there)
+    )
+    value.copy_(wide.scatter(-1, there, becomes))
 
 
 def _lowered(value: torch.Tensor) -> torch.Tensor | None:
@@ -205,16 +252,29 @@ def _repeats(whole: torch.Tensor) -> bool:
 def _signed(value: torch.Tensor) -> tuple[float, float]:
     """Return factors that also change signs, where a tensor has both."""
     if value.is_complex() or not value.numel():
-        return _FACTORS
+        return _OF_INPUTS
     has_both = bool((value < 0).any()) and bool((value > 0).any())
-    return (_FACTORS[0], -_FACTORS[1]) if has_both else _FACTORS
+    return (_OF_INPUTS[0], -_OF_INPUTS[1]) if has_both else _OF_INPUTS
 
 
-def _factors(value: torch.Tensor, factors: tuple[float, float]) -> torch.Tensor:
-    """Draw a factor for each element: always the same ones."""
+def _factors(
+    value: torch.Tensor, factors: tuple[float, float], *, halved: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Draw a factor for each element, always the same ones; some are to have the second."""
     generator = torch.Generator().manual_seed(value.numel())
-    drawn = torch.randint(len(factors), tuple(value.shape), generator=generator)
-    return torch.tensor(factors)[drawn].to(value.device, value.dtype)
+    drawn = torch.randint(len(factors), tuple(value.shape), generator=generator).to(value.device)
+    if halved is not None:
+        drawn = drawn.masked_fill(halved, 1)
+    return torch.tensor(factors, device=value.device)[drawn].to(value.dtype)
+
+
+def _is_extreme(value: torch.Tensor) -> torch.Tensor | None:
+    """Return which elements are the largest or smallest of their row; `None` if that is all."""
+    if value.is_complex() or not value.numel() or not value.dim():
+        return None
+    rows = value.flatten(1) if value.dim() > 1 else value.unsqueeze(0)
+    extreme = (rows == rows.amax(1, keepdim=True)) | (rows == rows.amin(1, keepdim=True))
+    return None if bool(extreme.all()) else extreme.reshape(value.shape)
 
 
 def _is_number(value: torch.Tensor) -> bool:

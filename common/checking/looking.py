@@ -70,6 +70,8 @@ class Settings:
         overlapping: whether another forward comes between forward and backward of that call, as in
             networks that are called twice for one loss.
         is_brief: whether eager and arms are called as seldom as will do.
+        goes_on: whether in training what the first call made of buffers is left to the second, as
+            in inference; weights are put back.
     """
 
     seed: int
@@ -78,6 +80,7 @@ class Settings:
     alteration: Alteration | None = None
     overlapping: bool = False
     is_brief: bool = False
+    goes_on: bool = True
 
 
 @dataclass(frozen=True)
@@ -329,6 +332,7 @@ def make_call(
         step: to be taken.
         start: the model's state before its first call.
         call: which it is; the first begins with the state there is, in inference the second, too.
+            In training that begins with the weights of the first.
         settings: what is the same for eager and all arms.
         take: makes one call of the step.
     """
@@ -337,8 +341,11 @@ def make_call(
 
 
 def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take: Taker) -> Look:
-    goes_on = call is Call.SECOND and step.mode is Mode.INFERENCE
-    if call is not Call.FIRST and not goes_on:
+    trains = step.mode is Mode.TRAINING
+    goes_on = call is Call.SECOND and (settings.goes_on or not trains)
+    if goes_on and trains:
+        start.restore(but={path for path in start.kept if path.startswith("buffers")})
+    elif call is not Call.FIRST and not goes_on:
         start.restore()
     if call is Call.ALTERED and settings.alteration is not None:
         # Who reads the tensors of the first call for ever finds in them what they were.

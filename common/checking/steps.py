@@ -7,8 +7,7 @@ rest is eager in every arm.
 
 from __future__ import annotations
 
-import copy
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
@@ -19,6 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from dynamometer.common.interfaces.outcome import SkippedError
+from dynamometer.common.interfaces.suite import copied
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.leaves import by_path
 from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
@@ -80,7 +80,9 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
     moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, once(move)))
-    return replace(moved, module=module.train(case.mode is Mode.TRAINING))
+    with suppress(NotImplementedError):  # what was exported stays in the mode it was exported in
+        module.train(case.mode is Mode.TRAINING)
+    return replace(moved, module=module)
 
 
 @contextmanager
@@ -104,7 +106,7 @@ def _make_lazy_parameters(loaded: LoadedModel) -> None:
     if not any(is_lazy(each) for each in (*module.parameters(), *module.buffers())):
         return
     was_training = module.training
-    args, kwargs = copy.deepcopy((loaded.args, dict(loaded.kwargs)))
+    args, kwargs = copied((loaded.args, dict(loaded.kwargs)))
     with state.without_gradients():
         module.eval()(*args, **kwargs)
     module.train(was_training)
@@ -159,12 +161,22 @@ class WithLoss(nn.Module):
             torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
             for each in tensors
         ]
-        squares = [_mean_square(_wide(each)) for each in numbers if each.is_floating_point()]
+        floating = [_numbers_of(each) for each in numbers if each.is_floating_point()]
+        squares = [_mean_square(_wide(each)) for each in floating]
         if not squares:
             msg = "none of its outputs is of floating point, so there is no loss to train with"
             raise SkippedError(msg)
         first, *others = squares
         return torch.stack([first, *(each * (1.25 + i / 4) for i, each in enumerate(others))]).sum()
+
+
+def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the numbers of a tensor that has no single shape, or not each element, in a row."""
+    if tensor.is_nested:
+        return torch.cat([each.reshape(-1) for each in tensor.unbind()])
+    if tensor.layout is torch.sparse_coo:
+        return tensor.coalesce().values()
+    return tensor if tensor.layout is torch.strided else tensor.values()
 
 
 def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
@@ -176,8 +188,8 @@ def _mean_square(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float32 of half precision, in which squares overflow."""
-    return tensor.float() if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
+    """Return float32 of half precision and less, in which squares overflow."""
+    return tensor if tensor.dtype in {torch.float32, torch.float64} else tensor.float()
 
 
 class Autocast(nn.Module):
@@ -224,7 +236,7 @@ class Step:
             overlapping: have a forward on these between forward and backward of a step that adds.
         """
         meanwhile = self.forward if overlapping else _nothing
-        return self.rebind(self.loaded.with_inputs(copied_inputs), meanwhile)
+        return self.rebind(self.loaded.with_inputs(copied), meanwhile)
 
     def with_forward_between(self) -> Step:
         """Return this step with a forward on copies of its inputs, as they are now, in between.
@@ -246,13 +258,6 @@ class Step:
             return last()
 
         return step
-
-
-def copied_inputs(tree: Any) -> Any:
-    """Copy inputs; what a call has written to with a history is free of it in the copy."""
-    tensors = [each for each in tree_leaves(tree) if isinstance(each, torch.Tensor)]
-    memo = {id(each): each.detach().clone() for each in tensors if each.grad_fn is not None}
-    return copy.deepcopy(tree, memo)
 
 
 def own_module(module: nn.Module) -> nn.Module:

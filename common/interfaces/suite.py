@@ -62,19 +62,11 @@ class LoadedModel:
         Raises:
             TypeError: it holds what can't be copied, such as an open file.
         """
-        # Tensors that were computed from parameters, as by the old `weight_norm`, refuse to be
-        # deep-copied; a forward computes them anew.
-        computed = [
-            value
-            for module in self.module.modules()
-            for value in vars(module).values()
-            if getattr(value, "grad_fn", None) is not None
-        ]
-        memo = {id(value): value.detach().clone() for value in computed}
+        attributes = [vars(each) for each in self.module.modules()]
         try:
             with _locks_made_anew():
-                module = copy.deepcopy(self.module, memo)
-                return replace(self.with_inputs(copy.deepcopy), module=module)
+                module = copy.deepcopy(self.module, _refused(attributes))
+                return replace(self.with_inputs(copied), module=module)
         except TypeError as error:
             msg = f"the model can't be copied, and each arm needs a copy of its own: {error}"
             raise TypeError(msg) from error
@@ -91,6 +83,38 @@ class LoadedModel:
             changed.append(Inputs(args=args, kwargs=kwargs))
         first, *others = changed
         return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
+
+
+def copied(tree: Any) -> Any:
+    """Copy inputs; what was computed is free of its history in the copy."""
+    return copy.deepcopy(tree, _refused(tree))
+
+
+def _refused(tree: Any) -> dict[int, Any]:
+    """Copy the tensors of a tree that refuse to be deep-copied, by `id`, as a memo has them.
+
+    These are such as were computed with gradients, as by the old `weight_norm`, which a forward
+    computes anew, and those of compressed layouts.
+    """
+    memo: dict[int, Any] = {}
+    left, seen = [tree], set[int]()
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            left += value.values()
+        elif isinstance(value, list | tuple | set):
+            left += value
+        elif getattr(value, "grad_fn", None) is not None:
+            memo[id(value)] = value.detach().clone()
+        elif str(getattr(value, "layout", "")) in _COMPRESSED:
+            memo[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
+    return memo
+
+
+_COMPRESSED = {"torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc"}
 
 
 @contextmanager

@@ -132,12 +132,14 @@ def test_where_the_largest_number_has_to_stay_the_others_change_places() -> None
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.int64])
 def test_the_largest_of_three_whole_numbers_is_lowered(dtype: torch.dtype) -> None:
-    """Nothing leaves its range; a mask keeps how many it leaves out."""
+    """Nothing leaves its range, nor does any number go, but how often each is there is another."""
     whole, mask = torch.tensor([0, 3, 7, 7]).to(dtype), torch.tensor([0, 1, 1, 1]).to(dtype)
     model = LoadedModel(module=nn.Identity(), args=(whole, mask))
     alter(model, Alteration.ALL, Mode.INFERENCE)
-    assert whole.tolist() == [3, 0, 3, 3]
-    assert mask.tolist() == [1, 0, 1, 1]
+    assert whole.tolist() == [0, 0, 3, 3]
+    assert mask.tolist() == [0, 0, 1, 1]
+    alter(model, Alteration.BUT_LARGEST, Mode.INFERENCE)
+    assert whole.tolist() == [3, 0, 0, 3]
 
 
 class Writes(nn.Module):

@@ -157,14 +157,14 @@ def test_what_grew_cannot_be_put_back() -> None:
 
 
 def test_other_inputs_are_other_numbers_in_the_same_range() -> None:
-    """Some are halved, indices change places, and in inference weights stay."""
+    """None stays what it was, indices change places, and in inference weights stay."""
     model = loaded(scale=torch.tensor(2.0))
     start = Snapshot.of(model)
     before, indices = model.args[0].clone(), model.args[1].clone()
     alter(model, Alteration.ALL, Mode.INFERENCE)
     factors = set((model.args[0] / before).flatten().tolist())
     assert len(factors) > 1
-    assert factors == {1.0, 0.5}
+    assert factors == {0.5, 0.25}
     assert model.args[1].tolist() == [[2, 0, 1]]
     assert {path for path in start.changes() if "parameters" in path} == set()
     start.restore()
@@ -173,11 +173,16 @@ def test_other_inputs_are_other_numbers_in_the_same_range() -> None:
 
 
 def test_in_training_weights_are_others_too() -> None:
-    """A backend that has kept them from its first call is found."""
+    """A backend that has kept them, or the largest of a row, from its first call is found."""
     model = loaded()
     start = Snapshot.of(model)
+    before = model.module.get_parameter("layer.weight").detach().clone()
     alter(model, Alteration.NUMBERS, Mode.TRAINING)
     assert "change of parameters.layer.weight" in start.changes()
+    now = model.module.get_parameter("layer.weight").detach()
+    assert set((now / before).flatten().tolist()) == {1.0, 0.5}
+    for extreme in (before.argmax(1, keepdim=True), before.argmin(1, keepdim=True)):
+        assert torch.equal(now.gather(1, extreme), before.gather(1, extreme) / 2)
     start.restore()
 
 
