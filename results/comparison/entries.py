@@ -31,7 +31,7 @@ from dynamometer.results.statistics.replicates import (
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store.expected import Expectation, observed
 from dynamometer.results.values import metrics
-from dynamometer.results.values.cases import BASELINE, IDENTITY
+from dynamometer.results.values.cases import BASELINE, IDENTITY, OVERRIDDEN
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Entry:
         doubt: why nothing is concluded from it; `None` if it may be.
         command: what repeats the case alone; `None` where that is not known.
         records: of the case, where there are any.
+        apart: how its case is set, where a comparison has several of its model and mode.
     """
 
     identity: Mapping[str, str]
@@ -67,6 +68,7 @@ class Entry:
     doubt: str | None = None
     command: str | None = None
     records: Sequence[Record] = ()
+    apart: str = ""
 
     @property
     def passed(self) -> bool:
@@ -77,6 +79,11 @@ class Entry:
     def is_skipped(self) -> bool:
         """Whether it was left out, and so is in no pass rate."""
         return self.outcome.status is Status.SKIP
+
+    @property
+    def has_overrides(self) -> bool:
+        """Whether Dynamo was told how to treat parts of the model, as its label says."""
+        return self.identity["model"].endswith(OVERRIDDEN)
 
     @property
     def group(self) -> str:

@@ -241,6 +241,7 @@ def _finding(
         model=identity["model"],
         mode=identity.get("mode", ""),
         arm=arm or entry.arm,
+        apart=entry.apart,
         text=text,
         command=entry.command or otherwise,
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dynamometer.results.values.cases import IDENTITY, MATMUL_SETTING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from dynamometer.results.comparison.entries import Entry
     from dynamometer.results.comparison.sides import Side
@@ -69,7 +69,8 @@ def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
     """Pair entries by what both sides know of a case's identity.
 
     The batch size is a part of it only of a model that has several on one side. Where each side has
-    an arm of its own that was asked for, these two are taken for one.
+    an arm of its own that was asked for, these two are taken for one. Entries say what tells them
+    from others of their model.
 
     Args:
         before: one side.
@@ -79,6 +80,7 @@ def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
     Raises:
         IncomparableError: of one side two entries would be the same; names them.
     """
+    before, after = _told_apart(before, after)
     known = [each for each in before.known if each in after.known and each not in ignored]
     is_named = not (before.arm and after.arm)
     is_any_precision = _PRECISION in ignored
@@ -102,6 +104,29 @@ def paired(before: Side, after: Side, ignored: Collection[str] = ()) -> Pairs:
         gone=tuple(each for key, each in was.items() if key not in now),
         new=tuple(each for key, each in now.items() if key not in was),
     )
+
+
+def _told_apart(*sides: Side) -> list[Side]:
+    """Have entries say how their cases are set, where a side has several of one model and mode."""
+    differing: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for side in sides:
+        first: dict[tuple[str, ...], Mapping[str, str]] = {}
+        for each in side.entries:
+            one, other = first.setdefault(_told_anyway(each), each.identity), each.identity
+            if one != other:
+                names = (name for name in IDENTITY if one.get(name) != other.get(name))
+                differing[_told_anyway(each)].update(names)
+
+    def told(entry: Entry) -> Entry:
+        names = differing.get(_told_anyway(entry), set())
+        settings = [f"{n} {entry.identity.get(n) or 'none'}" for n in IDENTITY if n in names]
+        return replace(entry, apart=", ".join(settings)) if settings else entry
+
+    return [replace(side, entries=tuple(map(told, side.entries))) for side in sides]
+
+
+def _told_anyway(entry: Entry) -> tuple[str, ...]:
+    return tuple(entry.identity.get(name, "") for name in ("suite", "model", "mode"))
 
 
 def _without_precision(settings: str) -> str:

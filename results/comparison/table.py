@@ -36,11 +36,17 @@ class _Place:
     mode: str
     arm: str
     dtype: str
+    device: str
     group: str
+
+    @property
+    def title(self) -> tuple[str, str, str, str]:
+        """What the table is called by."""
+        return self.mode, self.arm, self.dtype, self.device
 
 
 def tables(pairs: Pairs, judged: Iterable[Judged]) -> list[Table]:
-    """Return a table for each arm, mode and dtype; training first, as theirs.
+    """Return a table for each arm, mode, dtype and device; training first, as theirs.
 
     Args:
         pairs: all arms of all cases.
@@ -49,6 +55,7 @@ def tables(pairs: Pairs, judged: Iterable[Judged]) -> list[Table]:
     by_pair: dict[int, dict[str, Judged]] = {}
     for each in judged:
         by_pair.setdefault(id(each.pair), {})[each.kind.name] = each
+    pairs = _counted(pairs)
     own: dict[_Place, _Sides] = {}
     common: dict[_Place, list[Pair]] = {}
     for pair in pairs.common:
@@ -66,33 +73,63 @@ def tables(pairs: Pairs, judged: Iterable[Judged]) -> list[Table]:
             place = _place(entry)
             place = replace(place, arm=_of_two(was, now)) if is_of_two else place
             own.setdefault(place, ([], []))[index].append(entry)
-    titles = sorted({(each.mode, each.arm, each.dtype) for each in own}, key=_title_order)
-    dtypes = {each.dtype for each in own}
+    dtypes, devices = {each.dtype for each in own}, {each.device for each in own}
     return [
         Table(
-            title=", ".join(filter(None, title if len(dtypes) > 1 else title[:2])),
+            title=", ".join(
+                filter(None, (mode, arm, dtype * (len(dtypes) > 1), device * (len(devices) > 1)))
+            ),
             columns=tuple(
                 _column(place, own[place], common.get(place, []), by_pair)
                 for place in sorted(own, key=_column_order)
-                if (place.mode, place.arm, place.dtype) == title
+                if place.title == (mode, arm, dtype, device)
             ),
         )
-        for title in titles
+        for mode, arm, dtype, device in sorted({each.title for each in own}, key=_title_order)
     ]
+
+
+def _counted(pairs: Pairs) -> Pairs:
+    """Leave what a run's own figures are of: cases without overrides, or all where none is without.
+
+    A pair of which one side counts alone is there as an arm that the other side lacks.
+    """
+    sides = (
+        [*(each.before for each in pairs.common), *pairs.gone],
+        [*(each.after for each in pairs.common), *pairs.new],
+    )
+    left_out = [
+        {id(each) for each in side if each.has_overrides}
+        if any(not each.has_overrides for each in side)
+        else set[int]()
+        for side in sides
+    ]
+    common = tuple(
+        each
+        for each in pairs.common
+        if id(each.before) not in left_out[0] and id(each.after) not in left_out[1]
+    )
+    of_both = {id(entry) for each in common for entry in (each.before, each.after)}
+    gone, new = (
+        tuple(each for each in side if id(each) not in of_both | ids)
+        for side, ids in zip(sides, left_out, strict=True)
+    )
+    return replace(pairs, common=common, gone=gone, new=new)
 
 
 def _place(entry: Entry, before: Entry | None = None) -> _Place:
     was = entry.arm if before is None else before.arm
     arm = entry.arm if was == entry.arm else _of_two(was, entry.arm)
     identity = entry.identity
-    return _Place(identity.get("mode", ""), arm, identity.get("dtype", ""), entry.group)
+    mode, dtype, device = (identity.get(name, "") for name in ("mode", "dtype", "device"))
+    return _Place(mode, arm, dtype, device, entry.group)
 
 
 def _of_two(before: str, after: str) -> str:
     return f"{before} -> {after}"
 
 
-def _title_order(title: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:
+def _title_order(title: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
     return title[0] != "training", title
 
 

@@ -131,6 +131,9 @@ class Overrides(Value, frozen=True, kw_only=True):
 
 NO_OVERRIDES = Overrides()
 
+OVERRIDDEN = " +overrides"
+"""Ends the label of a case in which Dynamo is told how to treat parts of the model."""
+
 
 class ModelSpec(Value, frozen=True, kw_only=True):
     """One model of a suite, as its TOML table describes it."""
@@ -250,7 +253,7 @@ class Case(Value, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """The model's name, marked where Dynamo is told how to treat parts of it."""
-        return self.model if self.overrides == NO_OVERRIDES else f"{self.model} +overrides"
+        return self.model if self.overrides == NO_OVERRIDES else f"{self.model}{OVERRIDDEN}"
 
     def has_dynamic_dims(self, dims: DynamicDims) -> bool:
         """Return whether sizes vary, and these are dynamic from the start."""

@@ -67,6 +67,8 @@ class Finding(Value, frozen=True, kw_only=True):
     model: str
     mode: str
     arm: str
+    apart: str = ""
+    """How the case is set, where there are several of the model and mode."""
     metric: str | None = None
     before: float | None = None
     after: float | None = None
@@ -83,7 +85,8 @@ class Finding(Value, frozen=True, kw_only=True):
     def subject(self) -> str:
         """The arm of the case, as far as both are known."""
         suite = f"{self.suite}/" if self.suite else ""
-        return " ".join(filter(None, (f"{suite}{self.model}", self.mode, self.arm)))
+        apart = f"({self.apart})" if self.apart else ""
+        return " ".join(filter(None, (f"{suite}{self.model}", self.mode, self.arm, apart)))
 
 
 class Share(Value, frozen=True, kw_only=True):

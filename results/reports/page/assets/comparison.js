@@ -22,7 +22,7 @@ function findingList(change, found, data) {
           && one.mode === each.mode && one.suite === each.suite);
         return [
           after ? html("a", { href: modelLink(1, after) }, each.model) : each.model,
-          `${each.arm}, ${each.mode}`,
+          [each.arm, each.mode, each.apart].filter(Boolean).join(", "),
           each.ratio ? ratioBar(each.ratio, name, domain) : "",
           html("div", {}, each.text, each.command && html("details", { class: "note" },
             html("summary", {}, "repeat it"), command(each.command))),
