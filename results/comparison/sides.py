@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.noise import learnt
@@ -74,7 +77,11 @@ def of_run(
     return Side(
         source=source,
         entries=learnt(entries),
-        conditions={**_of_plan(manifest.plan), **_of_machine(manifest, records)},
+        conditions={
+            **_of_plan(manifest.plan),
+            **_of_machine(manifest, records),
+            **_of_sources(manifest.sources),
+        },
         run_id=manifest.run_id,
         created_at=manifest.created_at,
         unfinished=len(unfinished(manifest.plan, records)),
@@ -128,13 +135,50 @@ def _of_plan(plan: RunPlan) -> dict[str, str]:
            for name, value in _of_protocol(plan.protocol)},
         **{f"{SUITE_OPTION}{name}": _opened(name, value)
            for name, value in plan.suite_options.items()},
-        "busy": "yes" if plan.busy else "no",
+        "busy": _yes_or_no(plan.busy),
+        "experiments": ", ".join(plan.experiments),
+        "timeout": f"{plan.timeout_s:g} s",
+        "memory limit": _gib(plan.memory_limit_bytes) if plan.memory_limit_bytes else "none",
+        "jobs": str(plan.jobs),
+        "retries for": _all(plan.retries_for) or "none",
+        "no skip": _yes_or_no(plan.no_skip),
+        "raise backend errors": _yes_or_no(plan.raise_backend_errors),
+        "seed": str(plan.seed),
+        **({"candidates": _all(plan.tuning.candidates) or "all"} if plan.tuning else {}),
     }  # fmt: skip
 
 
 def _opened(name: str, value: str) -> str:
     """Leave out of a target `FILE.py::NAME` the name: like `--only`, it selects a model."""
     return value.partition("::")[0] if name == _TARGET else value
+
+
+def _of_sources(sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the beginning of each measured file's hash, or that of all where there are many.
+
+    Files are named from the folder that all are in: those of two checkouts are the same.
+    """
+    parts = {path: PurePath(path).parts for path in sources}
+    folders = [each[:-1] for each in parts.values()]
+    shared = len(os.path.commonprefix(folders))  # noqa: RUF071  of parts, not of text
+    named = {"/".join(parts[path][shared:]): known for path, known in sorted(sources.items())}
+    if len(named) > _MOST_SOURCES:
+        known = hashlib.sha256(repr(list(named.items())).encode()).hexdigest()
+        return {"sources": f"{len(named)} files, {known[:_HASH_DIGITS]}"}
+    return {f"source {name}": known[:_HASH_DIGITS] for name, known in named.items()}
+
+
+_MOST_SOURCES = 50
+"""More, as of a corpus of test cases, are one condition."""
+_HASH_DIGITS = 12
+
+
+def _yes_or_no(is_so: bool) -> str:  # noqa: FBT001  it is all there is
+    return "yes" if is_so else "no"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
 
 
 def _of_protocol(protocol: Protocol) -> list[tuple[str, object]]:
@@ -149,7 +193,7 @@ def _of_machine(manifest: Manifest, records: Sequence[Record]) -> dict[str, str]
         "cpu": machine.cpu,
         "cpus": str(machine.cpus),
         "machine": machine.machine,
-        "memory": f"{machine.memory_bytes / 2**30:.1f} GiB",
+        "memory": _gib(machine.memory_bytes),
         "os": machine.os,
         "python": machine.python,
         "governor": machine.governor or "not known",
