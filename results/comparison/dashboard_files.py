@@ -26,10 +26,11 @@ from dynamometer.results.comparison.sides import Side
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.expected import Expectation
 from dynamometer.results.store.reading import csv_table
+from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.records import PASSED, SEPARATE_SD, Outcome, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dynamometer.results.comparison.quantities import Quantity
@@ -96,7 +97,7 @@ def read_files(path: Path) -> Side:
         raise StoreError(msg)
     return Side(
         source=str(path),
-        entries=tuple(_entry(*each) for each in _joined(rows.values())),
+        entries=tuple(_entry(*each) for each in _timed([*_joined(rows.values())])),
         left_out=tuple(left_out),
     )
 
@@ -145,6 +146,29 @@ def _joined(models: Iterable[_Model]) -> Iterator[_Model]:
             yield identity, arm, {**checked[0][2], **row}
         else:
             yield from found
+
+
+def _timed(models: Sequence[_Model]) -> Iterator[_Model]:
+    """Give models that were checked alone a speedup of 0, where others beside them were timed.
+
+    PyTorch's harness writes no row of a model whose process crashes while it is timed.
+    """
+    timed = [each for each in models if "speedup" in each[2]]
+    places = {_place(each) for each in timed}
+    names = {(*_place(each), each[0]["model"]) for each in timed}
+    for model in models:
+        identity, arm, row = model
+        is_missing = _place(model) in places and (*_place(model), identity["model"]) not in names
+        yield (identity, arm, {**row, "speedup": "0"}) if is_missing else model
+
+
+def _place(model: _Model) -> tuple[str, ...]:
+    """Return in what all rows of a file are the same."""
+    identity, arm, _ = model
+    return arm, *(identity.get(each, "") for each in IDENTITY if each not in _OF_ROWS)
+
+
+_OF_ROWS = ("model", "batch_size")
 
 
 def _rows(file: Path) -> list[Row] | None:

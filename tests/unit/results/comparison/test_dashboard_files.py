@@ -219,15 +219,33 @@ def test_other_files_beside_them_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_model_that_passed_and_was_not_timed(tmp_path: Path) -> None:
-    """Theirs has 0 where it failed then; ours of a disturbed case no speedup alone."""
+    """Theirs has 0 where it failed then, or no row; ours of a disturbed case no speedup alone."""
     performance(
         tmp_path, "cuda,m,16,0,0,0,0,0,0,0,0,0", "cuda,n,16,1.5,1,1,1,1,1,1,1,0",
         "cuda,p,16,0,0,12.5,1,1,1,1,1,0",
     )  # fmt: skip
     accuracy(tmp_path, *(f"cuda,{each},16,pass" for each in "mnop"))
     found = {each.identity["model"]: each for each in read_files(tmp_path).entries}
-    assert [found[each].passed for each in "mnop"] == [False, True, True, True]
-    assert found["m"].outcome.reason == "it has no speedup"
+    assert [found[each].passed for each in "mnop"] == [False, True, False, True]
+    assert {found[each].outcome.reason for each in "mo"} == {"it has no speedup"}
+
+
+def test_a_model_that_crashed_while_it_was_timed(tmp_path: Path) -> None:
+    """It is newly failing; where no model of its kind was timed nothing is known of that."""
+    row = "16,1.5,10.0,30.0,0.9,2.0,1.8,40,1,0"
+    for folder, models in (("a", "mn"), ("b", "m")):
+        performance(tmp_path / folder, *(f"cuda,{each},{row}" for each in models))
+        accuracy(tmp_path / folder, *(f"cuda,{each},4,pass" for each in "mn"))
+        checked = NAME.replace("training", "inference")
+        accuracy(tmp_path / folder, *(f"cuda,{each},4,pass" for each in "mn"), name=checked)
+    found = compare(read_files(tmp_path / "a"), read_files(tmp_path / "b"))
+    (finding,) = found.of(Change.NEWLY_FAILING)
+    assert (finding.model, finding.mode) == ("n", "training")
+    rates = {each.title: each.columns[0].passrate[1].passed for each in found.tables}
+    assert rates == {
+        "training, inductor_with_cudagraphs": 1,
+        "inference, inductor_with_cudagraphs": 2,
+    }
 
 
 def test_files_that_say_different_things_of_a_model(tmp_path: Path) -> None:
