@@ -141,17 +141,17 @@ def _point_row(series: Series, point: HistoryPoint, mark: str) -> list[str]:
     value = value_text(series, point) if point.value is not None else ""
     cells = (
         point.run_id, point.created_at[:16].replace("T", " "), point.torch or "-", point.status,
-        value, str(point.n), " ".join(filter(None, (mark, point.doubt))),
+        value, str(point.n), mark,
     )  # fmt: skip
     return [printable(each) for each in cells]
 
 
 def value_text(series: Series, point: HistoryPoint) -> str:
-    """Return a run's value with its interval, or how it ended."""
+    """Return a run's value with its interval and why it is in doubt, or how the run ended."""
     if point.value is None or point.low is None or point.high is None:
         return point.status
     low, value, high = (level_text(series, each) for each in (point.low, point.value, point.high))
-    return f"{value} [{low}, {high}]"
+    return ", ".join(filter(None, (f"{value} [{low}, {high}]", point.doubt)))
 
 
 def level_text(series: Series, value: float | str) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import axe_core_python
 import factories
+import msgspec
 import pytest
 import stored
 from browser import MODELS, PROGRAM, press_chip
@@ -219,6 +220,37 @@ def test_other_machines_are_drawn_apart(browser: Browser, address_of_history: st
     assert ("cpu A" in text, "cpu B" in text) == (True, True)
     assert browser.evaluate("document.querySelectorAll('.ending.is-failed').length") == 1
     assert browser.evaluate("document.querySelectorAll('.absent').length") == 1
+
+
+def test_failures_are_drawn_on_the_chart_of_their_batch_size(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """One that begins another is another; compile times from caches are of the same cases."""
+    given = [
+        msgspec.structs.replace(
+            each, identity={**each.identity, "batch_size": size}, condition=caches
+        )
+        for size, ending in (("1", "fail"), ("16", "pass"))
+        for each, caches in (
+            (series_of("alexnet", ["pass", "pass", ending], metric=STATUS), None),
+            (series_of("alexnet", [1.5, 1.5, 1.5]), None),
+            (series_of("alexnet", [9.0, 9.0, 9.0], metric="compile_time"), "cold"),
+        )
+    ]
+    path = tmp_path / "history.html"
+    path.write_text(page([], history=shown_history(history(indexed(3), given), MADE_AT)))
+    browser.open(f"{path.as_uri()}#/past/torchbench%2Falexnet")
+    found = browser.evaluate(
+        "[...document.querySelectorAll('main section')]"
+        ".filter(each => each.querySelector('circle')).map("
+        "each => [each.querySelector('h2').textContent, each.querySelectorAll('.absent').length])"
+    )
+    assert {title.partition(": ")[2]: failures for title, failures in found} == {
+        "speedup, 1": 1,
+        "compile time, 1, caches cold": 1,
+        "speedup, 16": 0,
+        "compile time, 16, caches cold": 0,
+    }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

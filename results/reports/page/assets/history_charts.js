@@ -134,7 +134,8 @@ function failuresOf(past, found, x, box) {
   const same = ["suite", "model", "mode", "arm"];
   const own = past.series.filter((each) => each.metric === "status"
     && same.every((name) => each[name] === found[name])
-    && found.configuration.startsWith(each.configuration));
+    && (found.configuration === each.configuration
+      || found.configuration.startsWith(`${each.configuration}, caches `)));
   return own.flatMap((each) => each.marks.filter(([, status]) => endingClass(status) === "is-failed")
     .map(([place]) => [each, place, timeOf(past, each.runs[place])]))
     .filter(([, , time]) => time >= x.low && time <= x.high)

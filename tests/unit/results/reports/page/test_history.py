@@ -35,6 +35,7 @@ def test_what_is_in_doubt_says_why() -> None:
     )
     assert found.series[0].marks == tuple((each, "pass", "busy") for each in range(3))
     assert found.series[0].changes == ()
+    assert found.series[0].last == "1.500x [1.500x, 1.500x], busy"
 
 
 def test_runs_of_all_series_are_numbered_together() -> None:
