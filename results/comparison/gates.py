@@ -25,7 +25,9 @@ _CHANGES = {
 _METRICS = {change: metric for (metric, _), change in OF_VERDICT.items()}
 """The metric whose verdicts lead to each kind of finding that is measured."""
 _OPERATORS = {"<": operator.lt, ">": operator.gt}
-_FIGURE = re.compile(r"(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<limit>\d+(?:\.\d+)?)\s*[%xs]?")
+_FIGURE = re.compile(
+    r"(?P<name>[a-z]+)\s*(?P<sign>[<>])\s*(?P<limit>\d+(?:\.\d+)?)\s*(?P<unit>[%xs]?)"
+)
 
 
 def _passrate(column: Column) -> float | None:
@@ -40,6 +42,8 @@ _FIGURES: dict[str, Callable[[Column], float | None]] = {
     "memory": lambda column: column.memory_ratio.after,
 }
 """Those of the table, on the side after, over its own models."""
+_UNITS = {"passrate": "%", "speedup": "x", "comptime": "s", "memory": "x"}
+"""Of each, which may be left out."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def parse(text: str) -> list[Condition]:
     """Read conditions, separated by commas.
 
     Raises:
-        ValueError: one is none; says which there are.
+        ValueError: one is none; says which there are, or which unit it has.
     """
     return [_parse(each.strip()) for each in text.split(",") if each.strip()]
 
@@ -82,7 +86,14 @@ def _parse(text: str) -> Condition:
         figures = ", ".join(f"{name}{sign}N" for name in _FIGURES for sign in "<>")
         msg = f"{text!r} is no condition: there are {', '.join(_CHANGES)}, and {figures}"
         raise ValueError(msg)
-    return Condition(text, figure=found["name"], sign=found["sign"], limit=float(found["limit"]))
+    name, limit, unit = found["name"], float(found["limit"]), found["unit"]
+    if unit not in {"", _UNITS[name]}:
+        msg = f"{text!r} is no condition: the unit of {name} is {_UNITS[name]}"
+        raise ValueError(msg)
+    if name == "passrate" and not unit and 0 < limit <= 1:
+        msg = f"{text!r} is no condition: passrate is in per cent, as passrate<95 or passrate<0.5%"
+        raise ValueError(msg)
+    return Condition(text, figure=name, sign=found["sign"], limit=limit)
 
 
 def evaluated(condition: Condition, comparison: Comparison) -> Gate:

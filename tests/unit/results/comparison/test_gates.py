@@ -111,3 +111,25 @@ def test_what_is_no_condition(text: str) -> None:
     """Is refused, with those that there are."""
     with pytest.raises(ValueError, match="is no condition: there are regression, newly-failing"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("speedup<130%", "the unit of speedup is x"),
+        ("memory<90%", "the unit of memory is x"),
+        ("comptime>60x", "the unit of comptime is s"),
+        ("passrate<95x", "the unit of passrate is %"),
+        ("passrate<0.95", "passrate is in per cent"),
+        ("passrate<1", "passrate is in per cent"),
+    ],
+)
+def test_a_limit_in_another_unit(text: str, says: str) -> None:
+    """Is refused: such a gate never failed, or always."""
+    with pytest.raises(ValueError, match=f"is no condition: {says}"):
+        parse(text)
+
+
+def test_a_limit_may_be_small() -> None:
+    """Where nobody can take it for a share."""
+    assert [each.limit for each in parse("passrate<0.5%,passrate>0")] == [0.5, 0.0]
