@@ -159,17 +159,17 @@ def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[
     for each in measurements:
         if each.metric == metric:
             found[each.arm] += _log_means(each)  # isolated runs come one by one
-    return found
+    return {arm: values for arm, values in found.items() if values}
 
 
 def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:
-    """Return the log of the mean latency of each block.
+    """Return the log of the mean latency of each block; nothing of samples that are of none.
 
     The mean, as it is the same however many calls make a sample, which differs alone and beside a
     faster arm.
     """
     by_block: defaultdict[int, list[float]] = defaultdict(list)
-    for block, sample in zip(measurement.blocks, measurement.samples, strict=True):
+    for block, sample in zip(measurement.blocks, measurement.samples, strict=False):
         if block not in left_out:
             by_block[block].append(sample)
     return [math.log(math.fsum(samples) / len(samples)) for samples in by_block.values()]

@@ -16,6 +16,7 @@ import msgspec
 from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
+from dynamometer.results.store.plausibility import fault_of_record
 from dynamometer.results.store.reading import BAD_JSON, file_bytes
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
 
@@ -253,15 +254,22 @@ def read_run(directory: Path) -> RunRecords:
     found = []
     for number, line in enumerate(lines, start=1):
         try:
-            found.append(_record_of(line))
+            record = _record_of(line)
         except BAD_JSON as error:
-            msg = (
-                f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {error}. The other"
-                " lines can be read once this one is deleted"
-            )
-            raise StoreError(msg) from error
-        _check_format(path, found[-1].schema)
+            raise _damaged(path, number, str(error)) from error
+        _check_format(path, record.schema)
+        fault = fault_of_record(record)
+        if fault:
+            raise _damaged(path, number, fault)
+        found.append(record)
     return belonging(read_manifest(directory), found)
+
+
+def _damaged(path: Path, number: int, why: str) -> StoreError:
+    return StoreError(
+        f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {why}. The other"
+        " lines can be read once this one is deleted"
+    )
 
 
 def _record_of(line: bytes) -> Record:

@@ -23,7 +23,9 @@ from dynamometer.models.parity.corpus import cases_of
 from dynamometer.models.suites.tables import TableSuite
 from dynamometer.models.suites.user_models import ModelFile
 from dynamometer.results.comparison.dashboard_files import read_files
+from dynamometer.results.comparison.entries import of_arms
 from dynamometer.results.reports.csv_file import CsvFile
+from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.store import expected, overview, store, their_expected
 from dynamometer.results.store.decisions import exported, imported
 from dynamometer.results.store.errors import StoreError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 OURS = (DynamometerError, StoreError)
 
 EVENT = msgspec.json.encode(factories.record()) + b"\n"
+MEASURED = msgspec.json.encode(factories.measured_record()) + b"\n"
 EARLIER_EVENTS = {
     f"events of format {number}": EVENT.replace(b'"schema":4', b'"schema":%d' % number)
     for number in (2, 3)
@@ -66,6 +69,13 @@ def _events(path: Path) -> None:
     events.write_bytes(path.read_bytes())
     store.read_records(events.parent)
     overview.read_overview(events.parent)
+
+
+def _figures(path: Path) -> None:
+    _events(path)
+    for case in by_case(store.read_records(path.parent / "run")):
+        summarize_case(case)
+        of_arms(case)
 
 
 def _manifest(path: Path) -> None:
@@ -158,6 +168,7 @@ TEST_CASES = b"class A: ...\nTESTCASES = [\n    (A, lambda: ([], {}), lambda: ([
 
 READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "events": (EVENT, _events),
+    "figures of events": (MEASURED, _figures),
     **{name: (event, _events) for name, event in EARLIER_EVENTS.items()},
     "manifest": (MANIFEST, _manifest),
     "expected": (EXPECTED, expected.read_table),

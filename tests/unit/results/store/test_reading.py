@@ -14,10 +14,12 @@ from dynamometer.common.planning.batch_size_file import read_batch_sizes
 from dynamometer.common.planning.between_processes import known_between_sds
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.results.comparison.dashboard_files import read_files
+from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.store import expected, overview, store
 from dynamometer.results.store.decisions import exported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import csv_table, file_bytes, file_text
+from dynamometer.results.values.records import BetweenProcessSd
 
 BAD_LINE = b'{"reason": "\xff"}\n'
 
@@ -156,3 +158,44 @@ def test_a_plan_that_nothing_can_be_run_of_is_damaged(
     (directory / store.MANIFEST).write_bytes(msgspec.json.encode(manifest))
     with pytest.raises(StoreError, match=f"{store.MANIFEST} is damaged: {fault}"):
         store.read_manifest(directory)
+
+
+def latencies(**fields: object) -> dict[str, object]:
+    """Return what replaces the measurements of a record."""
+    return {"measurements": (factories.measurement(**fields), factories.latency("inductor", 0.01))}  # type: ignore[arg-type]  # untyped
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (latencies(samples=(0.0,) * 4, blocks=(0, 1, 2, 3)), "latency of baseline holds a sample"),
+        (latencies(samples=(-1.0,) * 4, metric="latency_at_size/0"), "not between 1e-09 and"),
+        (latencies(samples=(1e10,), metric="latency_alone"), "not between 1e-09 and 1e.09 s"),
+        (latencies(samples=(), metric="calls_memory"), "calls_memory of baseline holds no sample"),
+        (latencies(samples=(1e200,), metric="calls_memory"), "holds a sample beyond 1e.18"),
+        (latencies(), "latency of baseline doesn't say which blocks"),
+        ({"target": -1.0}, "target is not positive"),
+        ({"between_sd": BetweenProcessSd(sd_log=0.01, df=0.0)}, "no standard deviation"),
+        ({"between_sds": {"a": BetweenProcessSd(sd_log=-0.01, df=1.0)}}, "no standard deviation"),
+    ],
+)
+def test_what_cannot_have_been_measured_is_damaged(
+    tmp_path: Path, fields: dict[str, object], says: str
+) -> None:
+    """It can be decoded, but no figure can be computed of it: file and line are named."""
+    directory = run_directory(tmp_path, "a")
+    record = factories.record(run_id="a")
+    lines = [record, msgspec.structs.replace(record, replicate=1, **fields)]
+    (directory / store.EVENTS).write_bytes(b"".join(msgspec.json.encode(x) + b"\n" for x in lines))
+    with pytest.raises(StoreError, match=rf"{store.EVENTS}:2 is damaged .*{says}"):
+        store.read_records(directory)
+
+
+def test_latencies_of_no_block_are_read(tmp_path: Path) -> None:
+    """As where batch sizes are searched: what isn't compared by block needs none."""
+    directory = run_directory(tmp_path, "a")
+    found = tuple(factories.measurement(arm=each) for each in factories.ARMS)
+    record = factories.record(run_id="a", measurements=found)
+    (directory / store.EVENTS).write_bytes(msgspec.json.encode(record) + b"\n")
+    (case,) = by_case(store.read_records(directory))
+    assert summarize_case(case).arms[0].speedup is None

@@ -15,7 +15,7 @@ import pytest
 from simulated_runs import KNOWN
 
 from dynamometer.common.command_line import cli
-from dynamometer.common.command_line.stored import history
+from dynamometer.common.command_line.stored import history, indexing
 from dynamometer.common.errors import UsageError
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE
@@ -23,6 +23,9 @@ from dynamometer.results.values.records import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dynamometer.results.comparison.sides import Side
+    from dynamometer.results.values.records import Manifest, Record
 
 ROOT = Path(__file__).resolve().parents[5]
 STORED = ROOT / "tests" / "golden"
@@ -102,7 +105,25 @@ def test_an_odd_run_is_left_out(runs: Path, capsys: pytest.CaptureFixture[str]) 
     )
     events.write_text(text)
     found = said(capsys, "history", "alexnet", "--metric", "speedup", "--output-dir", runs)
-    assert re.search(r"left out: \S+day-2: .*can't be evaluated", found)
+    assert re.search(r"left out: \S+day-2: \S+/events.jsonl:1 is damaged", found)
+    assert "day-3" in found
+
+
+def test_a_run_that_cannot_be_evaluated_is_left_out(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is odd about it."""
+    usual = indexing.side_of
+
+    def odd(directory: Path, manifest: Manifest, records: Sequence[Record]) -> Side:
+        if directory.name == "day-2":
+            msg = "math domain error"
+            raise ValueError(msg)
+        return usual(directory, manifest, records)
+
+    monkeypatch.setattr(indexing, "side_of", odd)
+    found = said(capsys, "history", "alexnet", "--metric", "speedup", "--output-dir", runs)
+    assert re.search(r"left out: \S+day-2: .*can't be evaluated: ValueError: math", found)
     assert "day-3" in found
 
 
