@@ -124,6 +124,9 @@ def _nothing_in_common(before: Side, after: Side) -> str:
     )
 
 
+_OF_EVERY_CASE = ("mode", "device", "dtype", "shapes", "scale", "settings")
+"""Of an identity: what changes results, and is named where a side doesn't tell it."""
+
 _TOLD_BESIDES = ("model", "batch_size")
 """Of an identity: what is named anyway, and what need not be the same."""
 
@@ -166,8 +169,13 @@ def _of_side(name: str, side: Side) -> Iterator[str]:
             " ended (dynamometer resume)"
         )
     if not side.conditions:
+        untold = [
+            *(each for each in _OF_EVERY_CASE if each not in side.known),
+            "versions",
+            "threads",
+        ]
         yield (
-            f"{side.source} ({name}) is CSV: it says nothing of versions, threads or hardware,"
+            f"{side.source} ({name}) is CSV: it says nothing of {', '.join(untold)} or hardware,"
             " nor how far its numbers scatter"
         )
     if side.left_out:

@@ -195,15 +195,21 @@ def _measured(change: Change, each: Judged, *, settled: bool = True) -> Finding:
     if each.kind in (SPEEDUP, EAGER_LATENCY):
         text += _latencies(each)
     if change is Change.UNCLEAR and settled:
-        needed = each.settled_by
-        text += (
-            f"; -r {needed} in both would settle it"
-            if needed
-            else f"; no number of replicates up to {MOST_REPLICATES} in both would settle it"
-        )
+        text += f"; {_what_settles(each)}"
     name = "eager" if each.kind is EAGER_LATENCY else None
     finding = _finding(change, each.pair.after, text, each.pair.before.command, arm=name)
     return _with_figures(finding, each)
+
+
+def _what_settles(each: Judged) -> str:
+    if not (each.pair.before.records and each.pair.after.records):
+        return "CSV files hold one number each: compare run directories"
+    needed = each.settled_by
+    return (
+        f"-r {needed} in both would settle it"
+        if needed
+        else f"no number of replicates up to {MOST_REPLICATES} in both would settle it"
+    )
 
 
 def _with_figures(finding: Finding, each: Judged) -> Finding:

@@ -32,6 +32,11 @@ class SideSummary(Value, frozen=True, kw_only=True):
     cases: int
     """Arms of cases it holds."""
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it is CSV files, which don't say under which conditions they came to be."""
+        return self.run_id is None
+
 
 class Change(StrEnum):
     """What became of one arm of a case, in the order in which they are told."""

@@ -39,11 +39,12 @@ def _lines(found: Comparison) -> Iterator[str]:
             if each.why_not
         )
         yield ""
+    no_condition = parts.no_condition(found)
     others = [[each.name, each.before, each.after] for each in found.conditions if not each.why_not]
     yield from (
         _table(["what differs", "before", "after"], others)
         if others
-        else ("No other difference is known." if found.is_forced else "No difference is known.",)
+        else (f"{no_condition[0].upper()}{no_condition[1:]}.",)
     )
     yield ""
     yield from (f"> {markdown_text(note)}" for note in found.notes)

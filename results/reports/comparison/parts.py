@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 OF_BOTH = "models both sides have:"
 """The row between the figures of each side's own models and those of common ones."""
 
+OF_EACH = "after / before, geomean"
+"""The row of the geometric mean of each model's: that of arithmetic means may be on the other side
+of 1."""
+
 MOST_UNCLEAR = 8
 """Named; the JSON has them all."""
 
@@ -37,6 +41,13 @@ def side(found: SideSummary) -> str:
     created = f" of {found.created_at}" if found.created_at else ""
     arm = f", arm {found.arm}" if found.arm else ""
     return f"{found.source}{created}{arm}"
+
+
+def no_condition(found: Comparison) -> str:
+    """Say what it means that there is no further condition in which the sides differ."""
+    if found.before.is_of_files or found.after.is_of_files:
+        return "CSV files don't say what differs"
+    return f"no {'other ' * found.is_forced}difference is known"
 
 
 def rows(table: Table) -> list[list[str]]:
@@ -56,7 +67,7 @@ def rows(table: Table) -> list[list[str]]:
         ("Memory", "{:.3f}x", [each.common_memory_ratio for each in columns]),
     ):
         found.append([name, *(_values(each, form) for each in cells)])
-        found.append(["after / before", *(speedup_text(each.ratio) for each in cells)])
+        found.append([OF_EACH, *(speedup_text(each.ratio) for each in cells)])
     return [each for each in found if each[0] == OF_BOTH or set(each[1:]) != {"-"}]
 
 

@@ -69,7 +69,7 @@ def _conditions(found: Comparison) -> Iterator[str]:
         yield ""
     others = [each for each in found.conditions if not each.why_not]
     if not others:
-        yield "no other difference is known" if found.is_forced else "no difference is known"
+        yield parts.no_condition(found)
         return
     yield "what differs:"
     width = max(len(each.name) for each in others)

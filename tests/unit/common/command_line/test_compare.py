@@ -152,7 +152,9 @@ def test_a_run_with_one_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_p
     assert cli.main(None, ["compare", BEFORE, str(path)]) == 0
     text = capsys.readouterr().out
     assert "slower (1):\n  torchbench/resnet18" in text
-    assert "(after) is CSV: it says nothing of versions, threads or hardware" in text
+    assert (
+        "(after) is CSV: it says nothing of scale, settings, versions, threads or hardware" in text
+    )
 
 
 def test_a_run_with_a_file_of_any_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

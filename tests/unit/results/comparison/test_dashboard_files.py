@@ -2,10 +2,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import factories
 import pytest
 
 from dynamometer.results.comparison.compare import compare
 from dynamometer.results.comparison.dashboard_files import read_files
+from dynamometer.results.comparison.entries import of_arms
+from dynamometer.results.comparison.sides import of_run
+from dynamometer.results.reports.comparison.markdown import markdown
+from dynamometer.results.reports.comparison.text import text
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.comparison import Change
 from dynamometer.results.values.records import SEPARATE_SD, Status
@@ -182,7 +187,7 @@ def test_two_weeks(tmp_path: Path) -> None:
         (Change.SLOWER, "m0"),
     ]
     assert "m1" in {each.model for each in found.of(Change.UNCLEAR)}
-    assert sum("it says nothing of versions" in each for each in found.notes) == 2
+    assert sum("says nothing of scale, settings, versions" in each for each in found.notes) == 2
     (column,) = found.tables[0].columns
     assert [(each.passed, each.counted) for each in column.passrate] == [(8, 8), (7, 8)]
     assert column.speedup.before == pytest.approx(1.5)
@@ -246,6 +251,23 @@ def test_a_model_that_crashed_while_it_was_timed(tmp_path: Path) -> None:
         "training, inductor_with_cudagraphs": 1,
         "inference, inductor_with_cudagraphs": 2,
     }
+
+
+def test_what_files_do_not_say_is_named(tmp_path: Path) -> None:
+    """Beside a run, too: nobody says that there is no difference, nor which -r would settle it."""
+    record = factories.measured_record(factories.case("m", ("baseline", "compiled")))
+    run = of_run("run", factories.manifest(), [record], of_arms([record]))
+    (path := tmp_path / "some.csv").write_text("name,speedup\nm,1.25\n")
+    found = compare(run, read_files(path))
+    assert found.notes[1].startswith(
+        f"{path} (after) is CSV: it says nothing of mode, device, dtype, shapes, scale, settings,"
+        " versions, threads or hardware"
+    )
+    for told in (text(found), markdown(found)):
+        assert "CSV files don't say what differs" in told
+        assert "ifference is known" not in told
+    (finding,) = found.of(Change.UNCLEAR)
+    assert finding.text.endswith("; CSV files hold one number each: compare run directories")
 
 
 def test_files_that_say_different_things_of_a_model(tmp_path: Path) -> None:
