@@ -224,7 +224,7 @@ _COMPILING = (
 PERFORMANCE = Table[ArmRow](
     "performance",
     "A row for each case that was timed. Of an arm that did not pass there is nothing that was"
-    " measured.",
+    " measured of it; what was measured of eager (`eager_...`) stays.",
     (
         *identity(lambda row: row.case.case),
         *theirs(
