@@ -153,13 +153,13 @@ def _timed(models: Sequence[_Model]) -> Iterator[_Model]:
 
     PyTorch's harness writes no row of a model whose process crashes while it is timed.
     """
-    timed = [each for each in models if "speedup" in each[2]]
+    timed = [each for each in models if SPEEDUP.name in each[2]]
     places = {_place(each) for each in timed}
     names = {(*_place(each), each[0]["model"]) for each in timed}
     for model in models:
         identity, arm, row = model
         is_missing = _place(model) in places and (*_place(model), identity["model"]) not in names
-        yield (identity, arm, {**row, "speedup": "0"}) if is_missing else model
+        yield (identity, arm, {**row, SPEEDUP.name: "0"}) if is_missing else model
 
 
 def _place(model: _Model) -> tuple[str, ...]:

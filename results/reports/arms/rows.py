@@ -1,8 +1,9 @@
 """Arms of cases that were timed or checked, as rows of CSV files.
 
-Of an arm that did not pass there are a status, a reason and what was captured, and what was measured
-of eager, but nothing that was measured of the arm. PyTorch's columns have no place to say so, nor that a case was disturbed: with these alone
-0 stands for what was measured, and a file of theirs says which arms passed.
+Of an arm that did not pass there are a status, a reason, what was captured, and what was measured
+of eager, but nothing that was measured of the arm. PyTorch's columns have no place to say so, nor
+that a case was disturbed: with these alone 0 stands for what was measured, and a file of theirs
+says which arms passed.
 """
 
 from __future__ import annotations
