@@ -28,7 +28,7 @@ from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_o
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
 from dynamometer.dynamo.accuracy.deviation import IN_FLOAT32, Multiples
-from dynamometer.dynamo.accuracy.expected import are_identical
+from dynamometer.dynamo.accuracy.expected import CHANGE, are_identical
 from dynamometer.dynamo.accuracy.numbers import as_real
 from dynamometer.results.values.cases import Mode
 
@@ -105,6 +105,14 @@ class Look:
         """Return whether another call came to the same, bit for bit."""
         one, two = ((each.draws, each.rewritten, each.form) for each in (self, other))
         return one == two and are_identical(self.found, other.found)
+
+    def gives_like(self, other: Look) -> bool:
+        """Return whether another call gave the same, bit for bit, whatever it made of the state."""
+        one, two = (
+            {path: leaf for path, leaf in each.found.items() if not path.startswith(CHANGE)}
+            for each in (self, other)
+        )
+        return are_identical(one, two)
 
 
 def look(

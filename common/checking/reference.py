@@ -17,16 +17,15 @@ from dynamometer.common.checking.repeats import (
     NO_DRAWS,
     do_copies_differ,
     do_draws_matter,
+    first_two_calls,
     on_other_inputs,
     once_more,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
     Snapshot,
-    attributes_of,
     numbers_of,
     state_of,
-    written,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
@@ -40,7 +39,7 @@ from dynamometer.dynamo.accuracy.accuracy import (
 )
 from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.deviation import multiples_of
-from dynamometer.dynamo.accuracy.expected import CHANGE, are_identical
+from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.rounding import (
     DrawsOf,
     OtherKernels,
@@ -158,21 +157,15 @@ class Reference:
         """
         self.fresh, self.original = fresh, original
         self._roundings = OtherRoundings(other, wide, announced)
-        self.settings = settings
         self.left_alone: tuple[str, ...] = ()
         self._made: Runs | None = None
         self._repeats = True
         self._doubts: tuple[str, ...] = ()
         own, start = self.fresh()
-        attributes, numbers = attributes_of(own.loaded), numbers_of(own.loaded)
-        self._eager, changed = {}, dict[str, None]()
-        for call in (Call.FIRST, Call.SECOND):
-            self._eager[call] = make_call(own, start, call, settings)
-            changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
-        if own.mode is Mode.TRAINING and not self._reads_buffers:
-            self.settings = settings = replace(settings, goes_on=False)
-            self._eager[Call.SECOND] = make_call(own, start, Call.SECOND, settings)
-        self._unchecked = _beyond_calls(own, tuple(changed))
+        numbers = numbers_of(own.loaded)
+        self._eager, changed, settings = first_two_calls(own, start, settings)
+        self.settings = settings
+        self._unchecked = _beyond_calls(own, changed)
         self._keeps_no_state = self._eager[Call.FIRST].is_like(self._eager[Call.SECOND])
         if self._keeps_no_state:  # one copy will do for both
             self._eager[Call.SECOND] = self._eager[Call.FIRST]
@@ -188,23 +181,11 @@ class Reference:
         self._draws_later, self._form_later = later.draws, later.form
         self.counts = bool(changed) or numbers != numbers_of(own.loaded)
         called = [] if self.counts else [(own, start)]  # else it makes the call as other runs do
-        del attributes, own, start, later
+        del own, start, later
         if self.is_repeatable:
             self._try_other_inputs(called)
         if changed and Call.ALTERED in self._eager:
             self.is_repeatable = not self._alternates()
-
-    @property
-    def _reads_buffers(self) -> bool:
-        """Whether the second call comes to something else, by what the first made of buffers.
-
-        If not it is made from where the first began, and is mostly the very same.
-        """
-        first, second = (
-            {path: leaf for path, leaf in each.found.items() if not path.startswith(CHANGE)}
-            for each in (self._eager[Call.FIRST], self._eager[Call.SECOND])
-        )
-        return not are_identical(first, second)
 
     @property
     def hides_replay(self) -> str | None:

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
-from dynamometer.common.checking.looking import Call, make_call
+from dynamometer.common.checking.looking import Call, Look, make_call
+from dynamometer.common.checking.snapshots import attributes_of, written
 from dynamometer.common.interfaces.outcome import is_out_of_memory
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
 from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
+from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamometer.common.checking.looking import Look, Settings
+    from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.leaves import Leaves
@@ -29,6 +31,32 @@ if TYPE_CHECKING:
 
 BY_FAR = 10.0
 """Tolerances that two results must differ by for one not to pass for the other."""
+
+
+def first_two_calls(
+    own: Step, start: Snapshot, settings: Settings
+) -> tuple[dict[Call, Look], tuple[str, ...], Settings]:
+    """Make eager's first call, and the second that goes on from there.
+
+    Args:
+        own: a step of eager on a copy of the model, which it changes.
+        start: the state that it begins with.
+        settings: of the calls.
+
+    Returns:
+        What they came to, the plain attributes that they write to, and the settings of further
+        calls. In training the second call goes on from the buffers of the first if it gives
+        something else there; else both are mostly the very same, and begin alike.
+    """
+    attributes, found = attributes_of(own.loaded), dict[Call, Look]()
+    changed = dict[str, None]()
+    for call in (Call.FIRST, Call.SECOND):
+        found[call] = make_call(own, start, call, settings)
+        changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
+    if own.mode is Mode.TRAINING and found[Call.FIRST].gives_like(found[Call.SECOND]):
+        settings = replace(settings, goes_on=False)
+        found[Call.SECOND] = make_call(own, start, Call.SECOND, settings)
+    return found, tuple(changed), settings
 
 
 def on_other_inputs(
