@@ -92,8 +92,8 @@ class Report(Value, tag="report", frozen=True, kw_only=True):
     """A worker's last message."""
 
     findings: Findings
-    seconds: dict[str, float]
-    """Wall seconds by stage."""
+    seconds: dict[Stage, float]
+    """Wall seconds."""
 
 
 class Contained(Value, tag="contained", frozen=True, kw_only=True):

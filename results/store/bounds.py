@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 LONGEST_TEXT = 20_000
 """Characters of any text of a record."""
 
+MOST_FOREIGN_BYTES = 4 * 2**20
+"""Of what a process with foreign code finds, whose records take some kilobytes."""
+
 _UNSUSPICIOUS_BYTES = 100_000
 """Of a record, which is looked through only if it takes more."""
 

@@ -298,8 +298,9 @@ findings = st.builds(
     notes=st.lists(texts, max_size=2).map(tuple), device_name=st.none() | texts,
 )  # fmt: skip
 reports = st.builds(
-    messages.Report, findings=findings, seconds=st.dictionaries(texts, finite, max_size=2)
-)
+    messages.Report, findings=findings,
+    seconds=st.dictionaries(st.sampled_from(Stage), finite, max_size=2),
+)  # fmt: skip
 preparations = st.builds(
     messages.Preload,
     study=texts, experiments=st.lists(texts, max_size=2).map(tuple),

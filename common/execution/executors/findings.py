@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
+from dynamometer.common import registry
 from dynamometer.common.execution.abnormal_exits import KeepsFindings, arms_at_exit, name_exit
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.results.store import logs
+from dynamometer.results.store.bounds import MOST_FOREIGN_BYTES, shortened
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import from_json
 from dynamometer.results.values.records import NOTHING, Outcome, Stage, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from dynamometer.common.execution.process import Worker
     from dynamometer.common.studies.experiment import Experiment
     from dynamometer.results.values.cases import Case, Value
     from dynamometer.results.values.records import Manifest
 
 _WITHOUT_DETAIL = frozenset({Status.PASS, Status.SKIP})
+
+_NAME_CHARACTERS = 80
+
+_SLACK_S = 10.0
+"""By which the seconds of a worker may be more than passed here: it may start before that is known.
+"""
 
 
 @runtime_checkable
@@ -46,7 +57,10 @@ def findings_from(
         manifest: of the run.
     """
     reported = worker.report.findings if worker.report else None
-    found = _checked(reported or _of_end(worker, case, manifest, experiment), experiment)
+    if problem := _problem(worker, arms, is_foreign=registry.suite(manifest.plan.suite).is_foreign):
+        found = _failure(problem)
+    else:
+        found = _checked(reported or _of_end(worker, case, manifest, experiment), experiment)
     if found.outcome.status is not Status.PASS:
         found = experiment.salvage(found, arms)
     notes = (*found.notes, *worker.uncontained)
@@ -54,6 +68,56 @@ def findings_from(
         count = worker.receiver.foreign_bytes
         notes = (*notes, f"the model wrote {count} bytes to the result channel")
     return msgspec.structs.replace(found, outcome=_with_detail(found.outcome, worker), notes=notes)
+
+
+def seconds_by_stage(worker: Worker) -> Mapping[Stage, float]:
+    """Return what a worker that has ended says it spent; nothing where that can't be so."""
+    if worker.report is None or _problem_of_seconds(worker):
+        return {}
+    return worker.report.seconds
+
+
+def _problem(worker: Worker, arms: tuple[str, ...], *, is_foreign: bool) -> str | None:
+    """Say what no worker of ours reports: what a model gets hold of it may send anything through.
+
+    Args:
+        worker: has ended.
+        arms: those that it dealt with.
+        is_foreign: whether it ran code that nobody has read.
+    """
+    found = worker.report.findings if worker.report else worker.interim
+    if found is None:
+        return None
+    results = [each.arm for each in found.arms]
+    if len(set(results)) < len(results):
+        return "its process reports an arm more than once"
+    if unknown := set(_arms_named(found)).difference(arms):
+        name = shortened(min(unknown), _NAME_CHARACTERS)
+        return f"its process reports arms that it did not have, such as {name!r}"
+    size = len(msgspec.json.encode(found)) if is_foreign else 0
+    if size > MOST_FOREIGN_BYTES:
+        return f"its process reports {size} bytes, more than {MOST_FOREIGN_BYTES}"
+    return _problem_of_seconds(worker)
+
+
+def _arms_named(found: Findings) -> Iterator[str]:
+    """Give every arm that findings say something of."""
+    for some in (found.arms, found.measurements, found.absent):
+        yield from (each.arm for each in some)
+    yield from found.build_order
+    yield from (each.isolated[0] for each in found.loads if each.isolated)
+
+
+def _problem_of_seconds(worker: Worker) -> str | None:
+    spent = worker.report.seconds.values() if worker.report else ()
+    passed_s = time.monotonic() - worker.started
+    if any(each < 0 for each in spent) or sum(spent) > passed_s + _SLACK_S:
+        return "its process reports seconds that can't have passed"
+    return None
+
+
+def _failure(reason: str) -> Findings:
+    return Findings(outcome=Outcome(status=Status.FAIL, stage=Stage.WORKER, reason=reason))
 
 
 def _of_end(worker: Worker, case: Case, manifest: Manifest, experiment: Experiment) -> Findings:
@@ -79,8 +143,7 @@ def _checked(found: Findings, experiment: Experiment) -> Findings:
     try:
         from_json(bytes(found.found), kind, "what its process says it found")
     except StoreError as error:
-        outcome = Outcome(status=Status.FAIL, stage=Stage.WORKER, reason=str(error))
-        return Findings(outcome=outcome, notes=found.notes)
+        return msgspec.structs.replace(_failure(str(error)), notes=found.notes)
     return found
 
 

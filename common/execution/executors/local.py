@@ -13,7 +13,7 @@ from dynamometer.common.errors import DynamometerError, UsageError
 from dynamometer.common.execution.abnormal_exits import culprit, left_to_run, with_culprit
 from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
-from dynamometer.common.execution.executors.findings import findings_from
+from dynamometer.common.execution.executors.findings import findings_from, seconds_by_stage
 from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
@@ -142,11 +142,11 @@ class LocalExecutor:
         """
         started, starting_s = time.monotonic(), self._servers.starting_s
         ended = [self._run_process(name, case, replicate, process) for process in wanted]
-        report = ended[0][0].report if ended else None
-        if report and name == self._plan.experiments[0]:
-            for stage, spent_s in report.seconds.items():
-                seconds[stage] += spent_s
-        elif ended:
+        is_first = name == self._plan.experiments[0]
+        by_stage = seconds_by_stage(ended[0][0]) if ended and is_first else {}
+        for stage, spent_s in by_stage.items():
+            seconds[stage] += spent_s
+        if ended and not by_stage:
             seconds[name] += time.monotonic() - started - (self._servers.starting_s - starting_s)
         return [found for _, found in ended]
 

@@ -44,7 +44,7 @@ def test_messages_come_out_whole() -> None:
     """A report larger than a pipe holds arrives as it was sent."""
     report = Report(
         findings=Findings(outcome=Outcome(status=Status.FAIL, detail="x\n" * 200_000)),
-        seconds={"load": 1.5},
+        seconds={Stage.LOAD: 1.5},
     )
     messages, receiver = through_a_pipe(HELLO, report)
     assert messages == [HELLO, report]
@@ -77,6 +77,14 @@ def test_a_message_that_is_nested_too_deeply_is_passed_over() -> None:
     forged = f'\n{TOKEN} {{"type":"report","findings":{findings},"seconds":{{}}}}\n'
     assert receiver.feed(forged.encode()) == []
     assert receiver.foreign_bytes > len(deep)
+
+
+def test_a_report_of_seconds_in_no_stage_is_passed_over() -> None:
+    """What they were spent on is shown on the terminal."""
+    receiver = Receiver(TOKEN)
+    report = '{"type":"report","findings":{"outcome":{"status":"pass"}},"seconds":{"a\\nb":1}}'
+    assert receiver.feed(f"\n{TOKEN} {report}\n".encode()) == []
+    assert len(receiver.feed(f"\n{TOKEN} {report}\n".replace("a\\nb", "run").encode())) == 1
 
 
 def test_a_model_cannot_sign_a_message() -> None:

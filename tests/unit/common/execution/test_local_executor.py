@@ -109,6 +109,57 @@ def test_what_nobody_can_read_fails_its_case(
     CorpusFiles(tmp_path).write([record])
 
 
+def both_pass(**fields: Any) -> Findings:
+    """Make findings of two arms that pass."""
+    arms = tuple(ArmResult(arm=arm, outcome=PASSED) for arm in (BASELINE, "eager"))
+    return Findings(**{"outcome": PASSED, "arms": arms, "found": packed(Parity()), **fields})
+
+
+FORGED = {
+    "more than once": both_pass(arms=(ArmResult(arm="eager", outcome=PASSED),) * 50),
+    "did not have, such as 'nonsense'": both_pass(
+        arms=(ArmResult(arm="nonsense", outcome=PASSED),)
+    ),
+    "did not have, such as 'other'": both_pass(measurements=(factories.measurement(arm="other"),)),
+    "did not have, such as 'third'": both_pass(build_order=(BASELINE, "third")),
+    "bytes, more than": both_pass(
+        measurements=(factories.measurement(arm="eager", samples=(0.123456789,) * 500_000),)
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", FORGED)
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_what_no_worker_of_ours_reports_fails_its_case(
+    reason: str, tmp_path: Path, *, is_reported: bool
+) -> None:
+    """Its tables would have arms that nobody asked for, and its run no end."""
+    sent = FORGED[reason]
+    report = Report(findings=sent, seconds={})
+    fields = {"report": report} if is_reported else {"interim": sent, "killed": "timeout"}
+    plan = factories.plan(arms=(BASELINE, "eager"), suite="parity", experiments=("parity",))
+    record, _ = executed(plan, tmp_path, **fields)
+    assert record.outcome.status is Status.FAIL
+    assert reason in (record.outcome.reason or "")
+    assert [each.arm for each in record.arms] == [BASELINE, "eager"]
+    assert not record.measurements
+
+
+@pytest.mark.parametrize(
+    "seconds", [{Stage.LOAD: 1e308, Stage.RUN: 1e308}, {Stage.RUN: -1.0}, {Stage.RUN: 3600.0}]
+)
+def test_seconds_that_cannot_have_passed_fail_their_case(
+    seconds: dict[Stage, float], tmp_path: Path
+) -> None:
+    """Their sum may be infinite, which no record can hold."""
+    plan = factories.plan(arms=(BASELINE, "eager"), suite="parity", experiments=("parity",))
+    record, _ = executed(plan, tmp_path, report=Report(findings=both_pass(), seconds=seconds))
+    assert record.outcome.status is Status.FAIL
+    assert "seconds that can't have passed" in (record.outcome.reason or "")
+    assert all(0 <= each < 1 for each in record.seconds.values())
+    assert msgspec.json.decode(msgspec.json.encode(record), type=Record) == record
+
+
 @pytest.mark.parametrize(("limit_bytes", "status"), [(4 * GIB, Status.OOM), (None, Status.CRASH)])
 def test_a_kill_is_judged_by_what_the_worker_may_take(
     limit_bytes: int | None, status: Status, tmp_path: Path
