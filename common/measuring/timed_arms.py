@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -57,23 +58,25 @@ class TimedArms:
         self.alone: list[Burst] = []
         self.compiled_late = False
         self._context = context
-        self._caches = self._cached()
+        self._is_warm = any(Path(context.job.cache_dir).iterdir())
+        self._cached_before = self._cached()
         self._warm: dict[str, WarmArm] = {}
-        self._found_cached: set[str] = set()
+        self._shares_caches: set[str] = set()
         self._padding: list[bytearray] = []
 
     def build(self, name: str, loaded: LoadedModel, reference: Reference) -> None:
         """Build an arm on a padded heap; if it does what eager does, time it alone."""
         self._padding.extend(pad_heap(self.rng))
-        by_others = self._cached() - self._caches - {TEMPORARY}
+        cached = self._cached()
         action = partial(_build, self._context, loaded, name, reference)
         arm = attempt(self._context.stages, action)
         self.results[name] = arm_result(name, arm)
         if not isinstance(arm, WarmArm) or self.results[name].outcome != PASSED:
             return
         self._warm[name] = arm
-        if arm.compiled.cached_graphs and by_others:
-            self._found_cached.add(name)
+        uses_caches = arm.compiled.cached_graphs or self._cached() - cached
+        if uses_caches and cached - self._cached_before:
+            self._shares_caches.add(name)
         with self._context.stages.at(Stage.MEASURE, name):
             frames = capture.frames_seen()
             bursts = self._time(partial(_time_alone, self._context, arm, self.rng))
@@ -132,16 +135,23 @@ class TimedArms:
                 self.results[name] = msgspec.structs.replace(now, capture=result.capture)
 
     def compile_times(self) -> list[Measurement]:
-        """Return compile times, but for arms that found in the caches what another had compiled."""
-        metric = COMPILE_TIME_WARM if self._caches else COMPILE_TIME
-        left_out = set() if self._caches else self._found_cached
+        """Return compile times; cold ones but of arms whose compiler had been used by others.
+
+        It finds more than whole graphs: Inductor takes kernels of other graphs, too.
+        """
+        metric = COMPILE_TIME_WARM if self._is_warm else COMPILE_TIME
+        left_out = set() if self._is_warm else self._shares_caches
         return compile_times(
             metric, {name: arm for name, arm in self._warm.items() if name not in left_out}
         )
 
     def _cached(self) -> frozenset[str]:
-        """Name what is in the compilers' caches."""
-        return frozenset(path.name for path in Path(self._context.job.cache_dir).iterdir())
+        """Name the files in the compilers' caches."""
+        root = Path(self._context.job.cache_dir)
+        walked = os.walk(root)  # what vanishes meanwhile is passed over
+        files = (Path(folder, name).relative_to(root) for folder, _, names in walked
+                 for name in names)  # fmt: skip
+        return frozenset(str(each) for each in files if each.parts[0] != TEMPORARY)
 
     def _present(self, group: Sequence[str]) -> dict[str, WarmArm]:
         """Return the arms of a group that can be timed together, if there are two."""

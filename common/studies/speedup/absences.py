@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 _COMPILE_TIMES = frozenset({COMPILE_TIME.name, COMPILE_TIME_WARM.name})
 
+_SHARED_CACHES = (
+    "its compiler's caches were filled before, as by another arm; --cold with more replicates"
+    " (-r 8), each of which builds the arms in another order, gives a time for each"
+)
+
 
 def absences(
     results: Sequence[ArmResult], measurements: Sequence[Measurement]
@@ -37,5 +42,5 @@ def _why_missing(metric: str, outcome: Outcome) -> str:
     if outcome.status is not Status.PASS:
         return outcome.reason or str(outcome.status)
     if metric == COMPILE_TIME.name:
-        return "its graphs were in the caches, which another arm had filled"
+        return _SHARED_CACHES
     return "there was no other arm to compare it with"

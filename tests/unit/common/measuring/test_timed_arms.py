@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import random
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import factories
 import pytest
 from fakes import FakeClock
 
+from dynamometer.common.machine.temporary import TEMPORARY
+from dynamometer.common.measuring import timed_arms
+from dynamometer.common.measuring.arms import WarmArm
 from dynamometer.common.measuring.threads import ArmThreads
-from dynamometer.common.measuring.timed_arms import pad_heap, time_in_blocks
+from dynamometer.common.measuring.timed_arms import TimedArms, pad_heap, time_in_blocks
+from dynamometer.common.studies.experiment import StageClock
+from dynamometer.common.studies.speedup.absences import absences
 from dynamometer.dynamo.clock import Clock
-from dynamometer.results.values.cases import Protocol
+from dynamometer.results.values.cases import BASELINE, Protocol
+from dynamometer.results.values.metrics import COMPILE_TIME, LATENCY
+from dynamometer.results.values.records import PASSED, ArmResult
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NO_SUCH_THREADS = frozenset({2**30}), frozenset({2**30 + 1})
 
@@ -48,3 +59,61 @@ def test_no_two_replicates_have_the_same_heap() -> None:
     sizes = [len(block) for each in padding for block in each]
     assert min(sizes) < 4_096
     assert max(sizes) > 32_768
+
+
+COMPILED = {
+    "eager": (0, []),
+    "inductor": (0, ["fxgraph/a", "ab/kernel.so"]),
+    "inductor:max-autotune": (0, ["fxgraph/b"]),
+    "again": (1, []),
+    "openvino": (0, [f"{TEMPORARY}/b"]),
+}
+"""Of each arm how many graphs it finds in the caches, and what it adds to them."""
+
+
+@pytest.mark.parametrize(
+    ("order", "cold"),
+    [
+        (["inductor", "inductor:max-autotune", "eager", "openvino"],
+         {"inductor", "eager", "openvino"}),
+        (["openvino", "eager", "inductor:max-autotune", "inductor"],
+         {"inductor:max-autotune", "eager", "openvino"}),
+        (["again", "inductor"], {"again", "inductor"}),
+        (["inductor", "again"], {"inductor"}),
+    ],
+)  # fmt: skip
+def test_of_arms_that_share_caches_one_is_cold(
+    order: list[str], cold: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever is built first: it may be that kernels are taken though no graph is found."""
+
+    def build(_: object, loaded: object, name: str, reference: object) -> WarmArm:
+        del loaded, reference
+        found, added = COMPILED[name]
+        for each in added:
+            path = tmp_path / each
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+        compiled = SimpleNamespace(
+            name=name, cached_graphs=found, preparing_s=1.0, first_steps_s=(), phases_s={},
+        )  # fmt: skip
+        warm_up = SimpleNamespace(latency_s=0.1, excess_s=0.0)
+        return WarmArm(cast("Any", compiled), cast("Any", warm_up), frozenset(), 0)
+
+    monkeypatch.setattr(timed_arms, "_build", build)
+    monkeypatch.setattr(
+        timed_arms, "arm_result", lambda name, _: ArmResult(arm=name, outcome=PASSED)
+    )
+    job = SimpleNamespace(
+        seed=0, replicate=0, case=factories.case(device="cuda"), cache_dir=str(tmp_path)
+    )
+    stages = StageClock(lambda _: None)
+    timed = TimedArms(cast("Any", SimpleNamespace(job=job, stages=stages)))
+    for each in order:
+        timed.build(each, cast("Any", None), cast("Any", None))
+    measured = [*timed.compile_times(), *(LATENCY.measured(each, [0.1]) for each in order)]
+    assert {each.arm for each in measured if each.metric == COMPILE_TIME.name} == cold
+    absent = absences([*timed.results.values(), ArmResult(arm=BASELINE, outcome=PASSED)], measured)
+    missing = {each.arm: each.reason for each in absent if each.arm != BASELINE}
+    assert missing.keys() == {*order} - cold
+    assert all("--cold" in each for each in missing.values())
