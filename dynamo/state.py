@@ -340,6 +340,16 @@ def note_on_precision(asked: MatmulPrecision) -> str | None:
     return f"precision of float32 matrix products: {asked} was asked, and {now or 'other'} was set"
 
 
+def note_on_threads(asked: int | None) -> str | None:
+    """Say for the record that something, such as the model, set other intra-op threads than asked.
+
+    Args:
+        asked: how many; `None` where torch was left its own choice.
+    """
+    now = torch.get_num_threads()
+    return None if asked in {None, now} else f"{asked} threads were asked for, and {now} were set"
+
+
 def has_limit_per_arm() -> bool:
     """Return whether each call of `torch.compile` can count its recompiles apart."""
     return "isolate_recompiles" in inspect.signature(torch.compile).parameters

@@ -187,6 +187,7 @@ class Session:
 
     def _run(self, rest: Remaining, events: store.RunStore) -> bool:
         plan = self._manifest.plan
+        jobs = min(plan.jobs, max(1, len(rest.cases)))  # in the end none is left
         forecast = estimate(plan, rest.cases, self._directory.parent)
         self._announce(rest.cases, forecast)
         make = registry.resolve("executors", plan.executor)
@@ -212,7 +213,7 @@ class Session:
                     progress.say(line)
                 observer = self._events.beside(progress) if self._events else progress
                 ongoing = RunInProgress(rest, events, self._sinks, observer)
-                done = self._run_cases(ongoing, executor, interrupt)
+                done = self._run_cases(ongoing, executor, interrupt, jobs)
         except KeyboardInterrupt:
             pass
         finally:
@@ -224,18 +225,17 @@ class Session:
         spent = defaultdict(float, prepared.seconds)
         for stage, seconds in of_records.items():
             spent[stage] += seconds
-        jobs = min(plan.jobs, max(1, len(rest.cases)))
         if any(rest.finished.values()):  # else there is nothing to point to
             self._conclude(time.monotonic() - started, spent, jobs)
         return done
 
-    def _run_cases(self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> bool:
+    def _run_cases(
+        self, ongoing: RunInProgress, executor: Executor, interrupt: Interrupt, jobs: int
+    ) -> bool:
         """Run cases one after the other, or several at a time where the plan says so."""
-        plan = self._manifest.plan
-        jobs = min(plan.jobs, len(ongoing.remaining.cases))
         if jobs > 1 and isinstance(executor, RunsBeside):
             executors = [executor, *(executor.beside() for _ in range(jobs - 1))]
-            order = longest_first(plan, self._directory.parent)
+            order = longest_first(self._manifest.plan, self._directory.parent)
             try:
                 return run_side_by_side(ongoing, executors, interrupt, order)
             finally:

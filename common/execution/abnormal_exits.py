@@ -55,6 +55,13 @@ def name_exit(worker: Worker, timeout_s: float, memory_bytes: int) -> Outcome:
     return Outcome(status=status, stage=stage, reason=f"{doing}{reason} {where}")
 
 
+def is_harness_fault(worker: Worker) -> bool:
+    """Return whether a worker ended with its fork server, or before it ran anything of a model."""
+    if worker.report is not None or worker.killed is not None:
+        return False
+    return worker.ending is None or worker.progress is None
+
+
 def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
     """Blame the arm that was at work; if it was none in particular, all of them."""
     culprit = worker.progress.arm if worker.progress else None

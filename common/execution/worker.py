@@ -82,8 +82,11 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
     headers = state.without_shared_headers() if source.is_foreign else nullcontext()
     with keeping_all(), running, quietly, headers:
         findings = experiment.measure(context)
-        precision_note = state.note_on_precision(job.case.matmul_precision)
-    found = (policy_note, precision_note, note_on_runtimes(), *gone())
+        set_otherwise = (
+            state.note_on_precision(job.case.matmul_precision),
+            state.note_on_threads(job.threads),
+        )
+    found = (policy_note, *set_otherwise, note_on_runtimes(), *gone())
     notes = [note for note in found if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 

@@ -161,15 +161,15 @@ def _with_hint(reason: str, error: BaseException) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception, or what caused it, is a failed allocation."""
-    seen: list[BaseException] = []
+    seen: set[int] = set()  # a model's exceptions may be equal, or raise when they are compared
     cause: BaseException | None = error
-    while cause is not None and cause not in seen:
+    while cause is not None and id(cause) not in seen:
         if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":
             return True
         text = error_text(cause).lower()
         if isinstance(cause, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
             return True
-        seen.append(cause)
+        seen.add(id(cause))
         cause = cause.__cause__
     return False
 

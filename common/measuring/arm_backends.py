@@ -52,7 +52,7 @@ def available_backend(name: str, job: Job) -> Backend:
         case = job.case
         # What is decided for a model as a whole is for inputs of one size.
         backend = replace(backend, delegates=backend.delegates and not case.dynamic)
-        backend = backend.reading(job.tuning, case, load_backend)
+        backend = backend.reading(job.tuning, case, load_backend, job.protocol.allocator)
     reason = backend.available(job.case.device)
     if reason is None and isinstance(backend, Declared):
         reason = backend.refusal(job.case.mode)

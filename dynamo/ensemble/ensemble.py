@@ -9,6 +9,7 @@ from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.backends.declared import Declared
 from dynamometer.results.values.cases import NO_BACKEND
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +51,11 @@ class Ensemble(Declared):
         return self.lookup.choices if self.lookup else ()
 
     def reading(
-        self, tuning: Tuning | None, case: Case, load: Callable[[str], Backend]
+        self,
+        tuning: Tuning | None,
+        case: Case,
+        load: Callable[[str], Backend],
+        allocator: Allocator = Allocator.KEEP,
     ) -> Ensemble:
         """Return it with decisions to look up.
 
@@ -60,10 +65,11 @@ class Ensemble(Declared):
             case: says on which device, how precisely, and whether Dynamo must capture all in one
                 graph.
             load: gives the backend of an arm.
+            allocator: that the run times under.
         """
         from dynamometer.dynamo.ensemble.lookup import Lookup
 
-        lookup = Lookup(tuning, case.device, load, case.matmul_precision)
+        lookup = Lookup(tuning, case.device, load, case.matmul_precision, allocator)
         return replace(self, lookup=lookup, full_graph=case.nopython)
 
     def compile(

@@ -18,6 +18,7 @@ from dynamometer.dynamo.graphs.recorder import by_parts, is_within_autocast
 from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision
 from dynamometer.results.values.choices import ASSEMBLED, Choice, Subject
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ class Lookup:
         device: str,
         load: Callable[[str], Backend],
         precision: MatmulPrecision = MatmulPrecision.HIGHEST,
+        allocator: Allocator = Allocator.KEEP,
     ) -> None:
         """Read nothing yet.
 
@@ -48,11 +50,13 @@ class Lookup:
             device: that is computed on.
             load: gives the backend of an arm.
             precision: of float32 matrix products.
+            allocator: that the run times under.
         """
         self.load = load
         self._tuning = tuning
         self._device = device
         self._precision = precision
+        self._allocator = allocator
         self._choices: dict[tuple[Subject, str], Choice] = {}
 
     @property
@@ -171,7 +175,7 @@ class Lookup:
 
     @cached_property
     def _setting(self) -> Setting:
-        return setting_of(self._device, self._precision)
+        return setting_of(self._device, self._precision, self._allocator)
 
     def _find(self, subject: Subject, key: str) -> Decision | None:
         if self._tuning is None:

@@ -10,6 +10,7 @@ from dynamometer.results.values.cases import NO_BACKEND, MatmulPrecision, Value
 from dynamometer.results.values.choices import Subject
 from dynamometer.results.values.graphs import RecordedGraph
 from dynamometer.results.values.records import Outcome, Ratio
+from dynamometer.results.values.workers import Allocator
 
 DECISION_FORMAT = 1
 
@@ -25,6 +26,8 @@ class Setting(Value, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str]
     """Of torch and of the runtimes that are installed."""
     matmul_precision: MatmulPrecision = MatmulPrecision.HIGHEST
+    allocator: Allocator = Allocator.KEEP
+    """That runs are timed under."""
 
     @property
     def key(self) -> str:

@@ -19,6 +19,7 @@ from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import MatmulPrecision
 from dynamometer.results.values.choices import Subject
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,15 +194,16 @@ def _print_json(decisions: Sequence[Decision]) -> None:
 def _line(each: Decision) -> str:
     return printable(
         f"{each.subject:5} {each.key[:16]:16} {each.arm:24} {_ratio(each):28}"
-        f" {each.setting.threads} threads on {each.setting.device_name}{_precision(each)}"
+        f" {each.setting.threads} threads on {each.setting.device_name}{_unusual(each)}"
         f"  {each.label}"
     )
 
 
-def _precision(each: Decision) -> str:
-    """Say how matrices are multiplied, where that is not as usual."""
-    precision = each.setting.matmul_precision
-    return "" if precision is MatmulPrecision.HIGHEST else f", matrix products {precision}"
+def _unusual(each: Decision) -> str:
+    """Say how matrices are multiplied and memory is allocated, where that is not as usual."""
+    precision, allocator = each.setting.matmul_precision, each.setting.allocator
+    products = "" if precision is MatmulPrecision.HIGHEST else f", matrix products {precision}"
+    return products if allocator is Allocator.KEEP else f"{products}, allocator {allocator}"
 
 
 def _explained(each: Decision) -> list[str]:
@@ -213,7 +215,7 @@ def _explained(each: Decision) -> list[str]:
         f"  {each.arm}  {_ratio(each)}{eager}",
         (
             f"  on {setting.device_name} ({setting.device}), {setting.threads} threads of"
-            f" {setting.processor}{_precision(each)}; {versions}"
+            f" {setting.processor}{_unusual(each)}; {versions}"
         ),
         f"  decided {each.decided_at} by run {each.run}, which took {each.tuning_s:.1f} s",
         *(_candidate(one) for one in each.evidence),

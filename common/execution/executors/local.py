@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UsageError
-from dynamometer.common.execution.abnormal_exits import culprit, left_to_run, with_culprit
+from dynamometer.common.execution.abnormal_exits import (
+    culprit,
+    is_harness_fault,
+    left_to_run,
+    with_culprit,
+)
 from dynamometer.common.execution.confinement.containment import MOST_PROCESSES
 from dynamometer.common.execution.executor import StartUp
 from dynamometer.common.execution.executors.findings import findings_from, seconds_by_stage
@@ -90,6 +95,8 @@ class LocalExecutor:
         seconds: defaultdict[str, float] = defaultdict(float)
         parts: list[Findings] = []
         caches = self._plan.protocol.caches
+        if replicate == 0 and caches is not Caches.WARM:
+            self.forget(case)  # an earlier attempt may have filled them
         if caches is Caches.WARM and not self._caches.has(case):
             filling = self._processes(FILL, case, replicate, parts)
             self._run_experiment(FILL, case, replicate, filling, seconds)
@@ -159,6 +166,9 @@ class LocalExecutor:
         """
         was_cold = not self._caches.has(case)
         worker = self._run_worker(name, case, replicate, process)
+        if name != self._plan.experiments[0] and is_harness_fault(worker):
+            # The case would pass, and nothing of it be attempted again.
+            worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
         arm, decides = culprit(worker, found.outcome), registry.study(self._plan.study).decides
         rest = left_to_run(process.arms, arm, decides=decides) if arm else ()

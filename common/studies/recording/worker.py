@@ -21,7 +21,7 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     case, tuning = context.job.case, context.job.tuning
     assert tuning is not None
     key = model_key(loaded.module, loaded.args, loaded.kwargs, loaded.others)
-    setting = setting_of(case.device, case.matmul_precision)
+    setting = setting_of(case.device, case.matmul_precision, context.job.protocol.allocator)
     if not case.dynamic and decision_that_counts(tuning, Subject.MODEL, key, setting):
         return Recorded(key=key, setting=setting, is_decided=True)
     recorded = record_graphs(context, loaded)

@@ -80,10 +80,11 @@ class _Keeping(Context):
                      for seed in seeds]  # fmt: skip
             calls = [Context.load(each).calls[0] for each in drawn]
             found = replace(found, others=(*found.others, *calls))
+        case, protocol = self.job.case, self.job.protocol
         about = Tuned(
             subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
             key=found.graph_key or model_key(found.module, found.args, found.kwargs, found.others),
-            setting=setting_of(self.job.case.device, self.job.case.matmul_precision),
+            setting=setting_of(case.device, case.matmul_precision, protocol.allocator),
             calls=len(found.calls),
         )
         _refuse_decided(self.job, about)

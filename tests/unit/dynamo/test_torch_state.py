@@ -195,6 +195,15 @@ def test_other_precision_than_was_asked_is_noted() -> None:
     assert torch.get_float32_matmul_precision() == "highest"
 
 
+def test_other_threads_than_were_asked_are_noted() -> None:
+    """Where some were asked for."""
+    with state.running(Mode.INFERENCE, 2):
+        assert state.note_on_threads(2) is None
+        torch.set_num_threads(1)
+        assert state.note_on_threads(2) == "2 threads were asked for, and 1 were set"
+        assert state.note_on_threads(None) is None
+
+
 PRECISIONS = {
     "by default": {},
     "off": {"allow_tf32": False},

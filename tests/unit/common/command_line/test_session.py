@@ -47,6 +47,14 @@ class Checking(FakeExecutor):
         return msgspec.structs.replace(super().execute(case, replicate), measurements=())
 
 
+class Beside(Checking):
+    """Executes several cases at a time."""
+
+    def beside(self) -> Beside:
+        """Return another one."""
+        return Beside(experiments=self.experiments)
+
+
 class Unfit(FakeExecutor):
     """Can't be started."""
 
@@ -59,6 +67,11 @@ class Unfit(FakeExecutor):
 def passing(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Make records at once."""
     return Checking(experiments=("accuracy",))
+
+
+def side_by_side(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Make records of several cases at a time."""
+    return Beside(experiments=("accuracy",))
 
 
 def failing(manifest: Manifest, directory: Path) -> FakeExecutor:
@@ -157,6 +170,16 @@ def test_without_a_record_there_is_nothing_to_point_to(
     assert "nothing was measured" in said.err
     assert "results:" not in said.out
     assert "harness" not in said.out
+
+
+def test_of_cases_side_by_side_no_share_is_the_harness_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also when all are done: their seconds add up to more than passed."""
+    assert run("side_by_side", "-j", "2") == 0
+    said = capsys.readouterr().out
+    assert "2 cases at a time" in said
+    assert "% harness)" not in said
 
 
 def by_itself(executor: str) -> subprocess.CompletedProcess[str]:

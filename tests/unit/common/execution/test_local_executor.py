@@ -274,6 +274,50 @@ def test_arms_that_begin_again_find_the_caches_as_they_were(
     assert [not each for each in measured] == are_cold
 
 
+def test_a_further_attempt_finds_the_caches_as_the_first_did(tmp_path: Path) -> None:
+    """Its compile times are cold, too, whatever the first had compiled before it failed."""
+    plan = factories.plan(arms=(BASELINE, "ts"), experiments=("speedup",))
+    servers = FillingServers(tmp_path / "log")
+    executor = LocalExecutor(factories.manifest(plan), tmp_path, servers)
+    for replicate in (0, 0, 1):
+        executor.execute(plan.cases[0], replicate)
+    assert servers.found == [[], [], ["graph"]]
+
+
+class DyingServers(CrashingServers):
+    """Gives workers that pass, but for one whose fork server dies.
+
+    Attributes:
+        dies_at: its number.
+    """
+
+    dies_at = 0
+
+    def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
+        """Count it, and give it an end."""
+        worker = super().run(plan, job, log, limits)
+        worker.report = Report(findings=Findings(outcome=PASSED), seconds={Stage.RUN: 0.1})
+        if len(self.arms) == self.dies_at:
+            worker.report = worker.ending = None
+        return worker
+
+
+@pytest.mark.parametrize(("dies_at", "status"), [(1, Status.INFRA), (3, Status.PASS)])
+def test_a_fork_server_that_dies_costs_no_memory(
+    dies_at: int, status: Status, tmp_path: Path
+) -> None:
+    """Without it the case passes, so that it would never be attempted again."""
+    plan = factories.plan(arms=(BASELINE, "ts"), experiments=("speedup", "memory"))
+    servers = DyingServers(tmp_path / "log")
+    servers.dies_at = dies_at
+    executor = LocalExecutor(factories.manifest(plan), tmp_path, servers)
+    record = executor.execute(plan.cases[0], 0)
+    assert record.outcome.status is status
+    if status is Status.PASS:
+        assert servers.arms == [(BASELINE, "ts"), (BASELINE,), ("ts",), ("ts",)]
+        assert not record.absent
+
+
 class TalkingServers(CrashingServers):
     """Gives workers that have written something, each its text."""
 

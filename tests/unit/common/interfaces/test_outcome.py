@@ -154,6 +154,23 @@ def test_a_circle_of_causes_is_a_failure() -> None:
     assert classify(first, Stage.RUN).status is Status.FAIL
 
 
+class IncomparableError(RuntimeError):
+    """An exception that can't be compared with others."""
+
+    __hash__ = None  # type: ignore[assignment]  # as a model's own class may have it
+
+    def __eq__(self, other: object) -> bool:
+        """Fail."""
+        raise ValueError
+
+
+def test_causes_are_not_compared() -> None:
+    """A model's exceptions may raise then, which would end the worker."""
+    error = IncomparableError("first")
+    error.__cause__ = IncomparableError("out of memory")
+    assert classify(error, Stage.RUN).status is Status.OOM
+
+
 def test_any_text_can_be_sent() -> None:
     """A reason that UTF-8 can't hold, such as the name of a file, still reaches the parent."""
     found = classify(RuntimeError("no file \udcff"), Stage.LOAD)

@@ -26,6 +26,7 @@ from dynamometer.results.values.cases import NO_BACKEND, Mode
 from dynamometer.results.values.choices import Subject, Tuning
 from dynamometer.results.values.decisions import Decision
 from dynamometer.results.values.graphs import Origin
+from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -291,6 +292,25 @@ def test_a_decision_for_a_model_is_for_all_calls_of_a_step(tmp_path: Path) -> No
     for others, is_decided in (((second,), True), ((), False), ((third,), False)):
         reading = ensemble.reading(Tuning(decisions=str(path)), factories.case(), load_backend)
         replace(reading, others=others).compile(module, (x,), {})(x)
+        assert [each.subject is Subject.MODEL for each in reading.choices] == [is_decided]
+
+
+@torch.no_grad()
+def test_decisions_count_under_the_allocator_they_were_made_under(tmp_path: Path) -> None:
+    """Which is the run's."""
+    module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
+    setting = setting_of("cpu", allocator=Allocator.JEMALLOC)
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=model_key(module, (x,), {}), label="made up",
+                 setting=setting, arm="aot_eager", tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    for allocator in Allocator:
+        reading = ensemble.reading(
+            Tuning(decisions=str(path)), factories.case(), load_backend, allocator
+        )
+        reading.compile(module, (x,), {})(x)
+        is_decided = allocator is Allocator.JEMALLOC
         assert [each.subject is Subject.MODEL for each in reading.choices] == [is_decided]
 
 

@@ -70,6 +70,7 @@ def test_a_file_that_may_only_be_read_is_not_ready(
     [
         {"threads": 4},
         {"matmul_precision": "high"},
+        {"allocator": "jemalloc"},
         {"device_name": "another"},
         {"processor": "another"},
         {"versions": {"torch": "2.15.0"}},
