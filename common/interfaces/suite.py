@@ -40,6 +40,7 @@ class LoadedModel:
         keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
         entry: the arguments that were found for a class that came without any.
         graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
+        model_key: that decisions on the model as a whole are found by, as it was before any call.
     """
 
     module: nn.Module
@@ -49,6 +50,7 @@ class LoadedModel:
     notes: tuple[str, ...] = ()
     keeps_dtypes: bool = False
     graph_key: str | None = None
+    model_key: str | None = None
     entry: CorpusEntry | None = None
 
     @property

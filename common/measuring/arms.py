@@ -348,7 +348,7 @@ def _step(context: Context, backend: Backend, loaded: LoadedModel) -> Step:
     """
     case, seed = context.job.case, context.job.seed
     if isinstance(backend, Ensemble):  # a model as a whole is decided for all calls of a step
-        backend = replace(backend, others=loaded.others)
+        backend = replace(backend, others=loaded.others, key=loaded.model_key)
     compiled = backend.compile(loaded.module, loaded.args, loaded.kwargs)
     if not case.compiled_optimizer:
         return make_step(compiled, loaded, case.mode, seed)

@@ -39,7 +39,7 @@ class StageClock:
     announce: Callable[[Progress], None]
     stage: Stage | None = None
     arm: str | None = None
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    seconds: dict[Stage, float] = field(default_factory=lambda: defaultdict(float))
     _open: list[tuple[Stage, str | None]] = field(default_factory=list)
 
     @contextmanager
@@ -117,7 +117,15 @@ class Context:
         loaded = configure(loaded, case, self.device.torch_device)
         if case.has_dynamic_dims(DynamicDims.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
-        return loaded
+        return loaded if self.job.tuning is None or loaded.graph_key else _with_key(loaded)
+
+
+def _with_key(loaded: LoadedModel) -> LoadedModel:
+    """Add a model's key now: calls may change what its functions refer to, such as a cache."""
+    from dynamometer.dynamo.ensemble.model_key import model_key
+
+    key = model_key(loaded.module, loaded.args, loaded.kwargs, loaded.others)
+    return replace(loaded, model_key=key)
 
 
 @dataclass(frozen=True)

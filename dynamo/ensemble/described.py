@@ -8,27 +8,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import operator
+import itertools
 import re
-import sys
 from collections import ChainMap, UserDict, UserList, UserString, deque
-from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
-from pathlib import PurePath
-from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
-    CodeType,
-    FunctionType,
-    MappingProxyType,
-    MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
-    SimpleNamespace,
-    WrapperDescriptorType,
-)
+from types import FunctionType, MappingProxyType, MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,29 +20,31 @@ import numpy as np
 import torch
 from torch import fx, nn
 
+from dynamometer.dynamo.ensemble.in_files import (
+    GETTERS,
+    HASH,
+    OPERATORS,
+    PLAIN,
+    QUALIFIED,
+    SAID,
+    globals_of,
+    is_opaque,
+    parts_of_code,
+    told_of_class,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
-_SAID = (torch.dtype, torch.device, torch.layout, torch.memory_format, range, slice, PurePath,
-         date, time, timedelta, Decimal, Fraction, np.generic, np.dtype)  # fmt: skip
-"""What is all there is to it when it is written."""
-_OPAQUE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
-"""Packages whose objects are known by their class alone, but for modules and containers."""
-_QUALIFIED = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, MethodWrapperType,
-              ClassMethodDescriptorType)  # fmt: skip
-"""Functions written in C, and those of classes; they are known by their names."""
-_OPERATORS = (type(torch.ops.aten.relu), type(torch.ops.aten.relu.default))
-_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 _MANGLED = re.compile(r"___torch_mangle_\d+\.")
 """Of the name of a scripted class; the number goes up through a whole process."""
 _SOURCES = re.compile(r" # .*$", re.MULTILINE)
 _MOST_DEEP = 40
+_MOST_ITEMS = 10_000
+"""Of a container; of what comes after them only the number counts."""
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 """Attributes of modules that are dictionaries by numbers which go up through a whole process."""
-_HASH = re.compile(r"(^|_)hash$")
-"""Attributes that are numbers of this process, such as those transformers keeps of its objects."""
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules", "_compiled_call_impl", "training"})
 """Attributes of every module, which are described apart or say nothing of what it computes."""
 
@@ -107,11 +93,11 @@ class Describer:
             return [_name(type(value)), "can't be read"]
 
     def _value(self, value: object, *, of_function: bool) -> Any:
-        if isinstance(value, _PLAIN):
+        if isinstance(value, PLAIN):
             return [type(value).__name__, repr(value)]
         if isinstance(value, torch.Tensor):
             return kind_of(value)
-        if isinstance(value, _SAID):
+        if isinstance(value, SAID):
             return [type(value).__name__, ascii(str(value))]
         if len(self._open) > _MOST_DEEP or any(each is value for each in self._open):
             return [_name(type(value)), "..."]
@@ -128,10 +114,12 @@ class Describer:
 
     def _parts(self, value: Any, *, of_function: bool) -> list[Any]:
         if isinstance(value, nn.Module):
-            return [_settings(value), tensors_of(value)] if of_function else [
-                [[name, self.module(each)] for name, each in value.named_modules()],
-                tensors_of(value),
+            own = [
+                [name, self._class(type(each)), _settings(each)] if of_function
+                else [name, self.module(each)]
+                for name, each in value.named_modules()
             ]  # fmt: skip
+            return [own, tensors_of(value)]
         if isinstance(value, type):
             return ["class", _name(value)]
         found = (
@@ -145,10 +133,14 @@ class Describer:
         inner = functools.partial(self.value, of_function=of_function)
         match value:
             case dict():
-                return [[[inner(key), inner(each)] for key, each in value.items()]]
+                items = itertools.islice(value.items(), _MOST_ITEMS)
+                return [len(value), [[inner(key), inner(each)] for key, each in items]]
             case list() | tuple() | deque():
-                return [[inner(each) for each in value]]
+                items = itertools.islice(value, _MOST_ITEMS)
+                return [len(value), [inner(each) for each in items]]
             case set() | frozenset():
+                if len(value) > _MOST_ITEMS:
+                    return [len(value)]
                 return [sorted(msgspec.json.encode(inner(each)).decode() for each in value)]
             case np.ndarray():
                 return [list(value.shape), str(value.dtype)]
@@ -159,7 +151,7 @@ class Describer:
         match value:
             case FunctionType():
                 return self._of_function(value)
-            case _ if isinstance(value, _QUALIFIED):
+            case _ if isinstance(value, QUALIFIED):
                 return [getattr(value, "__module__", None) or "", value.__qualname__]
             case MethodType():
                 return [inner(value.__func__), self.value(value.__self__, of_function=True)]
@@ -174,7 +166,7 @@ class Describer:
         kind = type(value)
         if isinstance(value, Enum):
             return [value.name]
-        if _is_opaque(kind.__module__) and kind is not SimpleNamespace:
+        if is_opaque(kind.__module__) and kind is not SimpleNamespace:
             return self._of_opaque(value, of_function=of_function)
         names = [name for base in kind.__mro__ for name in _slots(base)]
         slots = {name: getattr(value, name) for name in names if hasattr(value, name)}
@@ -196,9 +188,9 @@ class Describer:
                 return [value.__name__]
             case torch.jit.ScriptFunction():
                 return [_MANGLED.sub("", str(value.code))]
-        if isinstance(value, _OPERATORS):
+        if isinstance(value, OPERATORS):
             return [str(value)]
-        if isinstance(value, _GETTERS):
+        if isinstance(value, GETTERS):
             return [inner(value.__reduce__())]
         wrapped = getattr(value, "__wrapped__", None)  # of functools.cache, for one
         return [] if wrapped is None else [inner(wrapped)]
@@ -221,40 +213,41 @@ class Describer:
         return [
             [name, self.value(each, of_function=of_function)]
             for name, each in sorted(attributes.items())
-            if not _HASH.search(name)
+            if not HASH.search(name)
         ]
 
     def _class(self, kind: type) -> str:
         """Describe a class: its methods and plain attributes, and those of what it is made of."""
         if kind not in self._classes:
-            own = [base for base in kind.__mro__ if not _is_opaque(base.__module__)]
+            own = [base for base in kind.__mro__ if not is_opaque(base.__module__)]
             self._classes[kind] = _name(kind)  # for whatever of it refers to it
-            parts = [_name(kind), [[_name(base), self._of_class(base)] for base in own]]
-            self._classes[kind] = _hashed(parts)
+            of_bases = [
+                [_name(base), self._by_name(told_of_class(base), of_function=True)] for base in own
+            ]
+            self._classes[kind] = _hashed([_name(kind), of_bases])
         return self._classes[kind]
-
-    def _of_class(self, kind: type) -> list[Any]:
-        functions = (FunctionType, staticmethod, classmethod, property, functools.cached_property)
-        found = {
-            name: each
-            for name, each in vars(kind).items()
-            if isinstance(each, functions)
-            or (isinstance(each, (*_PLAIN, *_SAID, tuple)) and not name.startswith("__"))
-        }
-        return self._by_name(found, of_function=True)
 
     def _of_function(self, function: FunctionType) -> list[Any]:
         """Describe a function by its code, and what that refers to beside its arguments."""
         cells = [_content(each) for each in function.__closure__ or ()]
         inner = functools.partial(self.value, of_function=True)
         return [
-            _code(function.__code__),
+            parts_of_code(function.__code__),
             inner(function.__defaults__),
             inner(function.__kwdefaults__),
             [inner(each) for each in cells],
             inner(getattr(function, "__wrapped__", None)),
-            self._by_name(_globals(function), of_function=True),
+            [[name, self._global(each)] for name, each in sorted(globals_of(function).items())],
         ]
+
+    def _global(self, value: Any) -> Any:
+        """Describe what a function finds by its name in its file; what torch defines is a name."""
+        kind = type(value)
+        if issubclass(kind, type):
+            return self._class(value)
+        if issubclass(kind, FunctionType) and is_opaque(value.__module__):
+            return [value.__module__, value.__qualname__]
+        return self.value(value, of_function=not issubclass(kind, nn.Module))
 
 
 def _hashed(parts: list[Any]) -> str:
@@ -302,11 +295,6 @@ def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _is_opaque(module: str | None) -> bool:
-    # What is defined by a script itself is in `__main__`, which is no package.
-    return (module or "").partition(".")[0] in _OPAQUE - {"__main__"}
-
-
 def _slots(kind: type) -> list[str]:
     """Name the attributes that a class keeps without a dictionary."""
     slots = vars(kind).get("__slots__", ())
@@ -319,44 +307,3 @@ def _content(cell: Any) -> object:
         return cell.cell_contents
     except ValueError:  # it is empty still
         return None
-
-
-def _globals(function: FunctionType) -> dict[str, Any]:
-    """Return the plain values and the functions of its own file that a function refers to."""
-    if _is_opaque(function.__module__):
-        return {}
-    named = {name: function.__globals__.get(name) for name in _names(function.__code__)}
-    return {
-        name: each
-        for name, each in named.items()
-        if (isinstance(each, _PLAIN) and each is not None)
-        or (isinstance(each, FunctionType) and each.__module__ == function.__module__)
-    }
-
-
-def _names(code: CodeType) -> set[str]:
-    """Return what code calls by name, that of functions within it, too."""
-    within = (each for each in code.co_consts if isinstance(each, CodeType))
-    return set(code.co_names).union(*map(_names, within))
-
-
-def _code(code: CodeType) -> list[Any]:
-    """Return bytecode with the names and constants that it has by number."""
-    constants = [_constant(each) for each in code.co_consts]
-    counts = [code.co_argcount, code.co_kwonlyargcount, code.co_flags]
-    return [code.co_code.hex(), code.co_names, constants, counts]
-
-
-def _constant(value: object) -> Any:
-    """Return a constant of code, the same in every process: sets have an order in each."""
-    match value:
-        case CodeType():
-            return _code(value)
-        case frozenset():
-            return sorted(map(repr, value))
-        case tuple():
-            return [_constant(each) for each in value]
-        case int():  # however many digits it has
-            return [type(value).__name__, hex(value)]
-        case _:
-            return repr(value)

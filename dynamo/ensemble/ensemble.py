@@ -32,6 +32,7 @@ class Ensemble(Declared):
         full_graph: whether Dynamo must capture all in one graph, or raise.
         lookup: finds decisions, and keeps what was chosen; `None` before it is told where they are.
         others: inputs of further calls of a step, for all of which a model as a whole is decided.
+        key: of the model before any call of it; `None` to take it when it is compiled.
     """
 
     delegates: bool = True
@@ -39,6 +40,7 @@ class Ensemble(Declared):
     full_graph: bool = False
     lookup: Lookup | None = field(default=None, compare=False)
     others: Sequence[Call] = field(default=(), compare=False)
+    key: str | None = field(default=None, compare=False)
 
     @property
     def kind(self) -> str:
@@ -92,7 +94,8 @@ class Ensemble(Declared):
             return chosen.compile(module, args, kwargs)
 
         if self.delegates:
-            compiled = lookup.of_model(model_key(module, args, kwargs, self.others), whole)
+            key = self.key or model_key(module, args, kwargs, self.others)
+            compiled = lookup.of_model(key, whole)
             if compiled is not None:
                 return compiled
         return self.compile_function(module)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-_VERSION = "model 3"
+_VERSION = "model 4"
 """Keys of another version are other keys."""
 
 

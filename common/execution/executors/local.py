@@ -105,9 +105,8 @@ class LocalExecutor:
             # What failed in an earlier experiment is not asked again.
             failed = _failed(parts[0]) if parts else {}
             barred = [each for each in wanted if failed.keys() & set(each.arms)]
-            parts += [
-                _left_out(experiment_of(self._plan.study, name), each, failed) for each in barred
-            ]
+            experiment = experiment_of(self._plan.study, name)
+            parts += [_left_out(experiment, each, failed) for each in barred]
             wanted = tuple(each for each in wanted if each not in barred)
             parts += self._run_experiment(name, case, replicate, wanted, seconds)
         if caches is Caches.COLD:
@@ -181,7 +180,6 @@ class LocalExecutor:
 
     def _run_worker(self, name: str, case: Case, replicate: int, process: WorkerSpec) -> Worker:
         """Run one worker process, alone: two at a time spin for each other's cores."""
-        log = self._logs.path(case)
         is_foreign = registry.suite(self._plan.suite).is_foreign
         processes = MOST_PROCESSES if is_foreign else None
         # Code that may say anything of itself has its time but once.
@@ -190,7 +188,7 @@ class LocalExecutor:
             self._plan.timeout_s, self._plan.memory_limit_bytes, processes, is_of_each_arm
         )
         job = _job(self._plan, name, case, replicate, process, str(self._caches.of(case)))
-        return self._servers.run(self._plan, job, log, limits)
+        return self._servers.run(self._plan, job, self._logs.path(case), limits)
 
     def _processes(
         self, name: str, case: Case, replicate: int, found: Sequence[Findings]

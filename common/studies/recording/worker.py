@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.graphs.worker import record as record_graphs
-from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.choices import Subject
@@ -20,7 +19,8 @@ def record(context: Context, loaded: LoadedModel) -> Recorded:
     """Put the graphs of a model into the corpus of the run, unless the model is decided on."""
     case, tuning = context.job.case, context.job.tuning
     assert tuning is not None
-    key = model_key(loaded.module, loaded.args, loaded.kwargs, loaded.others)
+    key = loaded.model_key
+    assert key is not None
     setting = setting_of(case.device, case.matmul_precision, context.job.protocol.allocator)
     if not case.dynamic and decision_that_counts(tuning, Subject.MODEL, key, setting):
         return Recorded(key=key, setting=setting, is_decided=True)

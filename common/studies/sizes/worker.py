@@ -124,7 +124,7 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
         Exception: whatever the backend or the model raises.
     """
     inputs = loaded.calls[index]
-    alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=())
+    alone = replace(loaded, args=inputs.args, kwargs=inputs.kwargs, others=(), model_key=None)
     own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
     start, weights = Snapshot.of(own), state_of(own)
     with context.stages.at(Stage.COMPILE, arm):

@@ -14,7 +14,6 @@ from dynamometer.common.interfaces.outcome import ChangedSettingsError, SkippedE
 from dynamometer.common.studies.experiment import Context
 from dynamometer.common.studies.speedup.worker import measure as measure_speedup
 from dynamometer.dynamo import state
-from dynamometer.dynamo.ensemble.model_key import model_key
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.cases import BASELINE
@@ -81,9 +80,11 @@ class _Keeping(Context):
             calls = [Context.load(each).calls[0] for each in drawn]
             found = replace(found, others=(*found.others, *calls))
         case, protocol = self.job.case, self.job.protocol
+        key = found.graph_key or found.model_key
+        assert key is not None, "what decides has a file of decisions"
         about = Tuned(
             subject=Subject.GRAPH if found.graph_key else Subject.MODEL,
-            key=found.graph_key or model_key(found.module, found.args, found.kwargs, found.others),
+            key=key,
             setting=setting_of(case.device, case.matmul_precision, protocol.allocator),
             calls=len(found.calls),
         )

@@ -19,6 +19,7 @@ from fakes import FakeExecutor, send_itself
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.common.execution.executors import local
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
 
@@ -173,10 +174,11 @@ def test_without_a_record_there_is_nothing_to_point_to(
 
 
 def test_of_cases_side_by_side_no_share_is_the_harness_own(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when all are done: their seconds add up to more than passed."""
-    assert run("side_by_side", "-j", "2") == 0
+    monkeypatch.setattr(local, "LocalExecutor", side_by_side)
+    assert cli.main("torchbench", [*WORDS, "-j", "2"]) == 0
     said = capsys.readouterr().out
     assert "2 cases at a time" in said
     assert "% harness)" not in said

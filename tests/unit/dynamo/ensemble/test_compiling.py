@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import factories
 import pytest
 import torch
 from torch import nn
 
-from dynamometer.common.interfaces.suite import Inputs
+from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.measuring.arm_backends import load_backend
+from dynamometer.common.studies.experiment import Context
 from dynamometer.dynamo.backends.compilers import ThroughDynamo, WholeModel
 from dynamometer.dynamo.ensemble.ensemble import ensemble
 from dynamometer.dynamo.ensemble.lookup import Lookup
@@ -296,6 +299,32 @@ def test_a_decision_for_a_model_is_for_all_calls_of_a_step(tmp_path: Path) -> No
 
 
 @torch.no_grad()
+def test_a_decision_is_found_by_the_key_from_before_any_call(tmp_path: Path) -> None:
+    """What calls of eager change since, such as a cache in the model's file, doesn't matter."""
+    module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
+    tuning = Tuning(decisions=str(path))
+    job = SimpleNamespace(
+        spec=None, case=factories.case(), seed=0, cache_dir=str(tmp_path), tuning=tuning
+    )
+    made = LoadedModel(module=module, args=(x,))
+    suite, device = SimpleNamespace(load=lambda *_: made), SimpleNamespace(torch_device="cpu")
+    nothing: Any = None
+    context = Context(cast("Any", job), cast("Any", suite), cast("Any", device), nothing, nothing)
+    loaded = context.load()
+    assert loaded.model_key == model_key(module, (x,), {})
+    Decisions(path).put(
+        Decision(subject=Subject.MODEL, key=loaded.model_key, label="made up",
+                 setting=setting_of("cpu"), arm="aot_eager", tuning_s=1.0,
+                 decided_at="2026-01-01", run="made-up")
+    )  # fmt: skip
+    loaded.module.register_buffer("changed", torch.ones(1))
+    for key in (loaded.model_key, None):
+        reading = ensemble.reading(tuning, factories.case(), load_backend)
+        replace(reading, key=key).compile(module, (x,), {})(x)
+        assert [each.subject is Subject.MODEL for each in reading.choices] == [key is not None]
+
+
+@torch.no_grad()
 def test_decisions_count_under_the_allocator_they_were_made_under(tmp_path: Path) -> None:
     """Which is the run's."""
     module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
@@ -309,7 +338,7 @@ def test_decisions_count_under_the_allocator_they_were_made_under(tmp_path: Path
         reading = ensemble.reading(
             Tuning(decisions=str(path)), factories.case(), load_backend, allocator
         )
-        reading.compile(module, (x,), {})(x)
+        reading.compile(copy.deepcopy(module), (x,), {})(x)
         is_decided = allocator is Allocator.JEMALLOC
         assert [each.subject is Subject.MODEL for each in reading.choices] == [is_decided]
 

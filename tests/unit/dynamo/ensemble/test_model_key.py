@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections import UserDict
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -202,6 +202,103 @@ PAIRS = {
     "heads": (nn.MultiheadAttention(64, 1), nn.MultiheadAttention(64, 64)),
 }
 """Models that differ in what no weight and no `extra_repr` shows."""
+
+
+FILE = """
+import collections, enum, functools, torch, torch.nn as nn, torch.nn.functional as F
+from dataclasses import dataclass
+TOP
+class Net(nn.Module):
+    CLASS
+    def __init__(self):
+        super().__init__()
+        self.l = nn.Linear(3, 3)
+    def forward(self, x):
+        return BODY
+"""
+ACTING = "class Own(nn.Module):\n    def forward(self, x): return x.{}()\nA = Own()"
+FUNCTION = (
+    "class A(torch.autograd.Function):\n    @staticmethod\n    def forward(c, x): return x.{}()"
+)
+HELPER = "class A:\n    def f(self, x): return x.{}()"
+IN_FILES = {
+    "dictionary": ("A = {'k': 1}", "A = {'k': 2}", "x * A['k']"),
+    "nested": ("A = {'k': [{1}]}", "A = {'k': [{2}]}", "x * len(A['k'])"),
+    "tuple": ("A = (1,)", "A = (2,)", "x * A[0]"),
+    "deque": ("A = collections.deque([1])", "A = collections.deque([2])", "x * A[0]"),
+    "many items": ("A = list(range(20_000))", "A = list(range(20_001))", "x * A[0]"),
+    "dtype": ("A = torch.half", "A = torch.bfloat16", "x.to(A)"),
+    "torch's function": ("A = torch.relu", "A = torch.sigmoid", "A(x)"),
+    "torch's Python function": ("A = F.relu", "A = F.silu", "A(x)"),
+    "operator": ("A = torch.ops.aten.relu", "A = torch.ops.aten.silu", "A(x)"),
+    "module": ("A = nn.ReLU()", "A = nn.Sigmoid()", "A(x)"),
+    "set module": ("A = nn.Softmax(0)", "A = nn.Softmax(1)", "A(x)"),
+    "own module": (ACTING.format("sin"), ACTING.format("cos"), "A(x)"),
+    "modules": ("A = {1: nn.ReLU()}", "A = {1: nn.Sigmoid()}", "A[1](x)"),
+    "function of autograd": (FUNCTION.format("sin"), FUNCTION.format("cos"), "A.apply(x)"),
+    "class": (HELPER.format("sin"), HELPER.format("cos"), "A().f(x)"),
+    "instance": (
+        "@dataclass\nclass C:\n    n: int\nA = C(1)", "@dataclass\nclass C:\n    n: int\nA = C(2)",
+        "x * A.n",
+    ),
+    "cached": (
+        "@functools.lru_cache\ndef A(x): return x.sin()",
+        "@functools.lru_cache\ndef A(x): return x.cos()", "A(x)",
+    ),
+    "partial": (
+        "def f(x, n): return x.sin()\nA = functools.partial(f, n=1)",
+        "def f(x, n): return x.cos()\nA = functools.partial(f, n=1)", "A(x)",
+    ),
+    "class's dictionary": ("class: A = {1: 1}", "class: A = {1: 2}", "x * self.A[1]"),
+    "class's list": ("class: A = [1]", "class: A = [2]", "x * self.A[0]"),
+    "class's function": ("class: A = torch.relu", "class: A = torch.sigmoid", "self.A(x)"),
+}  # fmt: skip
+"""What is in a file beside a model's class, in two states, and what its `forward` does with it."""
+
+
+def in_file(beside: str, body: str) -> nn.Module:
+    """Make the model of a file that has something beside its class, or in it."""
+    top, own = ("", beside[7:]) if beside.startswith("class: ") else (beside, "pass")
+    file = ModuleType("of_a_user")
+    sys.modules[file.__name__] = file
+    try:
+        source = FILE.replace("TOP", top).replace("CLASS", own).replace("BODY", body)
+        exec(compile(source, "of_a_user.py", "exec"), vars(file))
+        model: nn.Module = file.Net()
+    finally:
+        del sys.modules[file.__name__]
+    return model
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_what_functions_find_in_their_file_counts(name: str) -> None:
+    """A model that is edited there is another one; loaded again, or copied, it is the same."""
+    *states, body = IN_FILES[name]
+    made = [in_file(state, body) for state in states]
+    keys = [model_key(each, (X,), {}) for each in made]
+    assert keys[0] != keys[1]
+    assert keys == [model_key(copy.deepcopy(each), (X,), {}) for each in made]
+    assert keys == [model_key(in_file(state, body), (X,), {}) for state in states]
+
+
+def test_what_other_files_define_does_not_count() -> None:
+    """Of a class or function of theirs, and of modules."""
+    keys = {
+        model_key(in_file(f"from {file} import {name} as A", "A"), (X,), {})
+        for file, name in (("fractions", "Fraction"), ("decimal", "Decimal"), ("os", "path"))
+    }
+    assert len(keys) == 1
+
+
+def test_files_that_refer_to_themselves_have_keys() -> None:
+    """A dictionary in itself, and a model that its own `forward` finds."""
+    for top in ("A = {}\nA['A'] = A", "A = []\nA.append(A)"):
+        assert model_key(in_file(top, "A"), (X,), {}) == model_key(in_file(top, "A"), (X,), {})
+    models = [in_file("A = []", "A[0](x)") for _ in range(2)]
+    for each in models:
+        type(each).forward.__globals__["A"].append(each)
+    keys = {model_key(each, (X,), {}) for each in (*models, copy.deepcopy(models[0]))}
+    assert len(keys) == 1
 
 
 @pytest.mark.parametrize("name", PAIRS)
