@@ -15,7 +15,7 @@ from dynamometer.common.checking.snapshots import (
     is_like,
     state_of,
 )
-from dynamometer.common.interfaces.suite import copied
+from dynamometer.common.checking.steps import copied_inputs
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
 
@@ -107,7 +107,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     """Name inputs of which something is as before after an alteration; they stay as they are."""
-    other = loaded.with_inputs(copied)
+    other = loaded.with_inputs(copied_inputs)
     alter(other, alteration, Mode.INFERENCE)
     before, now = inputs_of(loaded), inputs_of(other)
     same = tuple(
@@ -121,15 +121,19 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     moved = (
         f"{path} (its whole numbers only change places)"
         for path, each in now.items()
-        if isinstance(each, torch.Tensor) and path not in same and _could_be_lower(each)
+        if isinstance(each, torch.Tensor) and path not in same and _could_count_otherwise(each)
     )
     return (*same, *moved)
 
 
-def _could_be_lower(value: torch.Tensor) -> bool:
-    if value.is_nested or not has_arithmetic(value) or _is_number(value):
+def _could_count_otherwise(value: torch.Tensor) -> bool:
+    if value.is_nested or not has_arithmetic(value):
         return False
-    return _lowered(value) is not None
+    if _is_number(value) and not _is_added_mask(value):
+        return False
+    other = value.detach().clone()
+    (_repeat_one if _is_number(value) else _change_counts)(other)
+    return not torch.equal(other, value)
 
 
 def _has_indices(value: object) -> bool:

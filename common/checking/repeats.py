@@ -11,7 +11,7 @@ import torch
 
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
-from dynamometer.common.checking.snapshots import attributes_of, written
+from dynamometer.common.checking.snapshots import attributes_of, numbers_of, written
 from dynamometer.common.interfaces.outcome import is_out_of_memory
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
@@ -46,14 +46,18 @@ def first_two_calls(
     Returns:
         What they came to, the plain attributes that they write to, and the settings of further
         calls. In training the second call goes on from the buffers of the first if it gives
-        something else there; else both are mostly the very same, and begin alike.
+        something else there, or where there is more state than buffers, which can't be put back;
+        else both are mostly the very same, and begin alike.
     """
-    attributes, found = attributes_of(own.loaded), dict[Call, Look]()
+    attributes, numbers = attributes_of(own.loaded), numbers_of(own.loaded)
+    found = dict[Call, Look]()
     changed = dict[str, None]()
     for call in (Call.FIRST, Call.SECOND):
         found[call] = make_call(own, start, call, settings)
         changed |= dict.fromkeys(written(attributes, attributes_of(own.loaded)))
-    if own.mode is Mode.TRAINING and found[Call.FIRST].gives_like(found[Call.SECOND]):
+    keeps_more = bool(changed) or numbers != numbers_of(own.loaded)
+    gives_like = found[Call.FIRST].gives_like(found[Call.SECOND])
+    if own.mode is Mode.TRAINING and gives_like and not keeps_more:
         settings = replace(settings, goes_on=False)
         found[Call.SECOND] = make_call(own, start, Call.SECOND, settings)
     return found, tuple(changed), settings

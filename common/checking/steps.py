@@ -7,7 +7,7 @@ rest is eager in every arm.
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import GeneratorType
@@ -80,9 +80,23 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
     moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, once(move)))
-    with suppress(NotImplementedError):  # what was exported stays in the mode it was exported in
-        module.train(case.mode is Mode.TRAINING)
-    return replace(moved, module=module)
+    notes = () if _set_mode(module, case.mode) else (_STAYS,)
+    return replace(moved, module=module, notes=(*moved.notes, *notes))
+
+
+_STAYS = "what was exported stays in the mode it was exported in"
+
+
+def _set_mode(module: nn.Module, mode: Mode) -> bool:
+    """Have a module train or not, but for parts that refuse it; return whether none does."""
+    try:
+        module.train(mode is Mode.TRAINING)
+    except NotImplementedError:
+        if getattr(module.train, "__func__", None) is nn.Module.train:  # a part of it refuses
+            for each in module.children():
+                _set_mode(each, mode)
+        return False
+    return True
 
 
 @contextmanager
@@ -106,7 +120,7 @@ def _make_lazy_parameters(loaded: LoadedModel) -> None:
     if not any(is_lazy(each) for each in (*module.parameters(), *module.buffers())):
         return
     was_training = module.training
-    args, kwargs = copied((loaded.args, dict(loaded.kwargs)))
+    args, kwargs = copied_inputs((loaded.args, dict(loaded.kwargs)))
     with state.without_gradients():
         module.eval()(*args, **kwargs)
     module.train(was_training)
@@ -236,7 +250,7 @@ class Step:
             overlapping: have a forward on these between forward and backward of a step that adds.
         """
         meanwhile = self.forward if overlapping else _nothing
-        return self.rebind(self.loaded.with_inputs(copied), meanwhile)
+        return self.rebind(self.loaded.with_inputs(copied_inputs), meanwhile)
 
     def with_forward_between(self) -> Step:
         """Return this step with a forward on copies of its inputs, as they are now, in between.
@@ -258,6 +272,11 @@ class Step:
             return last()
 
         return step
+
+
+def copied_inputs(tree: Any) -> Any:
+    """Copy inputs; what a call has written to with a history is free of it in the copy."""
+    return copied(tree, tree_leaves(tree))
 
 
 def own_module(module: nn.Module) -> nn.Module:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import copyreg
+import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -87,9 +88,14 @@ class LoadedModel:
         return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
 
 
-def copied(tree: Any) -> Any:
-    """Copy inputs; what was computed is free of its history in the copy."""
-    return copy.deepcopy(tree, _refused(tree))
+def copied(tree: Any, leaves: Iterable[Any] = ()) -> Any:
+    """Copy inputs; what was computed is free of its history in the copy.
+
+    Args:
+        tree: of inputs.
+        leaves: of it, where it has other containers than Python's own.
+    """
+    return copy.deepcopy(tree, _refused([tree, *leaves]))
 
 
 def _refused(tree: Any) -> dict[int, Any]:
@@ -98,8 +104,10 @@ def _refused(tree: Any) -> dict[int, Any]:
     These are such as were computed with gradients, as by the old `weight_norm`, which a forward
     computes anew, and those of compressed layouts.
     """
+    torch = sys.modules["torch"]  # the parent doesn't import it, and copies nothing
     memo: dict[int, Any] = {}
     left, seen = [tree], set[int]()
+    compressed = {torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc}
     while left:
         value = left.pop()
         if id(value) in seen:
@@ -109,14 +117,13 @@ def _refused(tree: Any) -> dict[int, Any]:
             left += value.values()
         elif isinstance(value, list | tuple | set):
             left += value
-        elif getattr(value, "grad_fn", None) is not None:
+        elif not isinstance(value, torch.Tensor):
+            continue
+        elif value.grad_fn is not None:
             memo[id(value)] = value.detach().clone()
-        elif str(getattr(value, "layout", "")) in _COMPRESSED:
+        elif value.layout in compressed:
             memo[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
     return memo
-
-
-_COMPRESSED = {"torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc"}
 
 
 @contextmanager

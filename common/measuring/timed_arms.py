@@ -59,7 +59,7 @@ class TimedArms:
         self.compiled_late = False
         self._context = context
         self._is_warm = any(Path(context.job.cache_dir).iterdir())
-        self._cached_before = self._cached()
+        self._cached_before: frozenset[str] | None = None
         self._warm: dict[str, WarmArm] = {}
         self._shares_caches: set[str] = set()
         self._padding: list[bytearray] = []
@@ -68,6 +68,8 @@ class TimedArms:
         """Build an arm on a padded heap; if it does what eager does, time it alone."""
         self._padding.extend(pad_heap(self.rng))
         cached = self._cached()
+        if self._cached_before is None:  # eager may have compiled something of its own by now
+            self._cached_before = cached
         action = partial(_build, self._context, loaded, name, reference)
         arm = attempt(self._context.stages, action)
         self.results[name] = arm_result(name, arm)

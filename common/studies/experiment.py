@@ -117,7 +117,7 @@ class Context:
         loaded = configure(loaded, case, self.device.torch_device)
         if case.has_dynamic_dims(DynamicDims.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
-        return loaded if self.job.tuning is None or loaded.graph_key else _with_key(loaded)
+        return loaded if self.job.tuning is None else _with_key(loaded)
 
 
 def _with_key(loaded: LoadedModel) -> LoadedModel:

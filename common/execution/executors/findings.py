@@ -91,7 +91,9 @@ def _problem(worker: Worker, arms: tuple[str, ...], *, is_foreign: bool) -> str 
     results = [each.arm for each in found.arms]
     if len(set(results)) < len(results):
         return "its process reports an arm more than once"
-    if unknown := set(_arms_named(found)).difference(arms):
+    # Studies may name more, such as what is compiled for one size alone.
+    unknown = set(_arms_named(found)).difference(arms) if is_foreign else None
+    if unknown:
         name = shortened(min(unknown), _NAME_CHARACTERS)
         return f"its process reports arms that it did not have, such as {name!r}"
     size = len(msgspec.json.encode(found)) if is_foreign else 0

@@ -138,6 +138,28 @@ def test_what_was_taken_from_the_first_weights_is_wrong_in_training() -> None:
     assert "call on other inputs" in found
 
 
+class Counts(nn.Module):
+    """Is another computation from its third call on, by a number that it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.calls = nn.Linear(16, 8), 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 16]` to `[B, 8]`."""
+        self.calls += 1
+        y: torch.Tensor = self.layer(x)
+        return y * 2 if self.calls > 2 else y
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_no_more_than_two_calls_of_what_counts_them_are_compared(mode: Mode) -> None:
+    """What a model keeps in plain attributes can't be put back."""
+    found = judge(Counts(), torch.randn(4, 16), mode=mode)
+    assert isinstance(found, Checks)
+    assert "calls after the second" in " ".join(found.unchecked)
+
+
 class FromItsFirstBatch(nn.Module):
     """Takes a mean from its first batch, and is another computation from then on."""
 

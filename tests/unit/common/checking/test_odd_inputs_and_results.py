@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
+import factories
 import pytest
 import torch
 from judging import judge
 from torch import nn
 
 from dynamometer.common.checking.checking import Checks
+from dynamometer.common.checking.steps import configure, copied_inputs
+from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.results.values.cases import Mode
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support|.*nested tensors")
@@ -66,6 +70,34 @@ def test_layouts(layout: torch.layout, mode: Mode) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*treespec:FutureWarning")  # torch's own
 def test_an_exported_module_stays_in_its_mode() -> None:
-    """It refuses to be put into another."""
+    """It refuses to be put into another; what is beside it does not."""
     program = torch.export.export(nn.Linear(8, 8).eval(), (torch.randn(4, 8),))
     assert isinstance(judge(program.module(), torch.randn(4, 8)), Checks)
+    model = nn.Sequential(program.module(), nn.Dropout(), nn.BatchNorm1d(8))
+    loaded = LoadedModel(module=model, args=(torch.randn(4, 8),))
+    for mode in Mode:
+        configured = configure(loaded, factories.case(mode=mode), "cpu")
+        assert configured.notes == ("what was exported stays in the mode it was exported in",)
+        assert all(each.training is (mode is Mode.TRAINING) for each in model[1:])
+
+
+class Answers:
+    """Has a value for every name, or an error of its own."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    def __deepcopy__(self, memo: object) -> Answers:
+        return Answers(**self.values)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "values":
+            raise AttributeError(name)
+        return self.values[name]
+
+
+def test_objects_with_attributes_of_their_own_are_copied() -> None:
+    """Only tensors are asked for what tensors have."""
+    other = copied_inputs((Answers(scale=2), deque([nn.Linear(2, 2)(torch.ones(2))])))
+    assert other[0].scale == 2
+    assert other[1][0].grad_fn is None

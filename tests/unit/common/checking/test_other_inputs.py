@@ -130,6 +130,23 @@ def test_where_the_largest_number_has_to_stay_the_others_change_places() -> None
     )
 
 
+class NeedsThreeOfEach(nn.Module):
+    """Refuses masks that leave in another number."""
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Take what a mask leaves in."""
+        return x[mask].view(4, 3) * 2
+
+
+def test_where_as_many_are_to_be_left_in_that_is_said() -> None:
+    """A backend that keeps how many there are would pass."""
+    mask = torch.tensor([[True, True, False, True]]).expand(4, 4).clone()
+    found = judge(NeedsThreeOfEach(), torch.randn(4, 4), mask)
+    assert reservations_of(found) == (
+        "other values of inputs.args[1] (its whole numbers only change places)"
+    )
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.int64])
 def test_the_largest_of_three_whole_numbers_is_lowered(dtype: torch.dtype) -> None:
     """Nothing leaves its range, nor does any number go, but how often each is there is another."""

@@ -31,6 +31,7 @@ from dynamometer.results.values.records import (
     Status,
     packed,
 )
+from dynamometer.results.values.sizes import STATIC, SizeSweep
 from dynamometer.results.values.workers import Caches
 
 if TYPE_CHECKING:
@@ -143,6 +144,16 @@ def test_what_no_worker_of_ours_reports_fails_its_case(
     assert reason in (record.outcome.reason or "")
     assert [each.arm for each in record.arms] == [BASELINE, "eager"]
     assert not record.measurements
+
+
+def test_a_study_may_report_more_than_the_arms_of_a_case(tmp_path: Path) -> None:
+    """Such as what is compiled for one size alone; code that nobody has read may not."""
+    sent = both_pass(measurements=(factories.measurement(arm=STATIC),), found=packed(SizeSweep(sizes=())))
+    report = Report(findings=sent, seconds={})
+    plan = factories.plan(arms=(BASELINE, "eager"), experiments=("sizes",))
+    record, _ = executed(plan, tmp_path, report=report)
+    assert record.outcome == PASSED
+    assert [each.arm for each in record.measurements] == [STATIC]
 
 
 @pytest.mark.parametrize(

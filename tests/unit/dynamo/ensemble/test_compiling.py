@@ -299,14 +299,17 @@ def test_a_decision_for_a_model_is_for_all_calls_of_a_step(tmp_path: Path) -> No
 
 
 @torch.no_grad()
-def test_a_decision_is_found_by_the_key_from_before_any_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("graph_key", [None, "of a captured graph"])
+def test_a_decision_is_found_by_the_key_from_before_any_call(
+    graph_key: str | None, tmp_path: Path
+) -> None:
     """What calls of eager change since, such as a cache in the model's file, doesn't matter."""
     module, x, path = model().eval(), torch.ones(2, 8), tmp_path / "decisions.sqlite"
     tuning = Tuning(decisions=str(path))
     job = SimpleNamespace(
         spec=None, case=factories.case(), seed=0, cache_dir=str(tmp_path), tuning=tuning
     )
-    made = LoadedModel(module=module, args=(x,))
+    made = LoadedModel(module=module, args=(x,), graph_key=graph_key)
     suite, device = SimpleNamespace(load=lambda *_: made), SimpleNamespace(torch_device="cpu")
     nothing: Any = None
     context = Context(cast("Any", job), cast("Any", suite), cast("Any", device), nothing, nothing)
