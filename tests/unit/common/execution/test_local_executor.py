@@ -148,7 +148,9 @@ def test_what_no_worker_of_ours_reports_fails_its_case(
 
 def test_a_study_may_report_more_than_the_arms_of_a_case(tmp_path: Path) -> None:
     """Such as what is compiled for one size alone; code that nobody has read may not."""
-    sent = both_pass(measurements=(factories.measurement(arm=STATIC),), found=packed(SizeSweep(sizes=())))
+    sweep = SizeSweep(sizes=("1",), frames=1, recompiles=(), guards=(), specializations=())
+    of_one_size = factories.measurement(arm=STATIC)
+    sent = both_pass(measurements=(of_one_size,), found=packed(sweep))
     report = Report(findings=sent, seconds={})
     plan = factories.plan(arms=(BASELINE, "eager"), experiments=("sizes",))
     record, _ = executed(plan, tmp_path, report=report)
