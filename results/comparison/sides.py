@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -156,12 +157,17 @@ def _opened(name: str, value: str) -> str:
 def _of_sources(sources: Mapping[str, str]) -> dict[str, str]:
     """Return the beginning of each measured file's hash, or that of all where there are many.
 
-    Files are named from the folder that all are in: those of two checkouts are the same.
+    A file has its name alone, and where several are called so it is named from the folder that all
+    are in: those of two checkouts are the same, and so is one beside which others were measured.
     """
     parts = {path: PurePath(path).parts for path in sources}
     folders = [each[:-1] for each in parts.values()]
     shared = len(os.path.commonprefix(folders))  # noqa: RUF071  of parts, not of text
-    named = {"/".join(parts[path][shared:]): known for path, known in sorted(sources.items())}
+    times = Counter(each[-1] for each in parts.values())
+    named = {
+        "/".join(parts[path][shared if times[parts[path][-1]] > 1 else -1 :]): known
+        for path, known in sorted(sources.items())
+    }
     if len(named) > _MOST_SOURCES:
         known = hashlib.sha256(repr(list(named.items())).encode()).hexdigest()
         return {"sources": f"{len(named)} files, {known[:_HASH_DIGITS]}"}

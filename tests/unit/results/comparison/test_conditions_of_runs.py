@@ -75,12 +75,19 @@ def test_how_limits_are_written() -> None:
 
 
 def test_a_measured_file_that_has_changed_is_named() -> None:
-    """From the folder that all are in, so that another checkout of the same is no other file."""
+    """By its name, or from the folder that all are in, in another checkout likewise."""
     before = side(sources={"/a/models.py": "0" * 64, "/a/parts/layers.py": "1" * 64})
     after = side(sources={"/b/models.py": "0" * 64, "/b/parts/layers.py": "2" * 64})
-    assert differing(before, after) == {"source parts/layers.py": ("1" * 12, "2" * 12)}
+    assert differing(before, after) == {"source layers.py": ("1" * 12, "2" * 12)}
     assert differing(before, side(sources={"/a/models.py": "0" * 64})) == {
-        "source parts/layers.py": ("1" * 12, "not there")
+        "source layers.py": ("1" * 12, "not there")
+    }
+    alone = side(sources={"/a/parts/layers.py": "1" * 64})
+    assert differing(alone, before) == {"source models.py": ("not there", "0" * 12)}
+    two = {"/a/__init__.py": "0" * 64, "/a/parts/__init__.py": "1" * 64}
+    other = {"/b/__init__.py": "0" * 64, "/b/parts/__init__.py": "2" * 64}
+    assert differing(side(sources=two), side(sources=other)) == {
+        "source parts/__init__.py": ("1" * 12, "2" * 12)
     }
 
 
