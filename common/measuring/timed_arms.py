@@ -150,7 +150,7 @@ class TimedArms:
     def _cached(self) -> frozenset[str]:
         """Name the files in the compilers' caches."""
         root = Path(self._context.job.cache_dir)
-        walked = os.walk(root)  # what vanishes meanwhile is passed over
+        walked = os.walk(root, onerror=_unless_gone)
         files = (Path(folder, name).relative_to(root) for folder, _, names in walked
                  for name in names)  # fmt: skip
         return frozenset(str(each) for each in files if each.parts[0] != TEMPORARY)
@@ -176,6 +176,12 @@ class TimedArms:
         self._warm.pop(name)
         self.alone = [burst for burst in self.alone if burst.arm != name]
         self.results[name] = msgspec.structs.replace(self.results[name], outcome=outcome)
+
+
+def _unless_gone(error: OSError) -> None:
+    """Pass over what vanishes meanwhile."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:

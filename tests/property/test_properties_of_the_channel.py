@@ -19,7 +19,7 @@ reports = st.builds(
     findings=st.builds(
         Findings, outcome=st.builds(Outcome, status=st.sampled_from(Status), detail=texts)
     ),
-    seconds=st.dictionaries(texts, st.floats(0, 1e6), max_size=2),
+    seconds=st.dictionaries(st.sampled_from(Stage), st.floats(0, 1e6), max_size=2),
 )
 foreign = st.binary(max_size=40).filter(lambda data: TOKEN.encode() not in data)
 streams = st.lists(foreign | progresses | reports, max_size=8)

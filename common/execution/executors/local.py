@@ -149,7 +149,7 @@ class LocalExecutor:
         started, starting_s = time.monotonic(), self._servers.starting_s
         ended = [self._run_process(name, case, replicate, process) for process in wanted]
         is_first = name == self._plan.experiments[0]
-        by_stage = seconds_by_stage(ended[0][0]) if ended and is_first else {}
+        by_stage = seconds_by_stage(ended[0][0], self._plan) if ended and is_first else {}
         for stage, spent_s in by_stage.items():
             seconds[stage] += spent_s
         if ended and not by_stage:
