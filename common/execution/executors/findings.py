@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -74,7 +73,7 @@ def findings_from(
 def seconds_by_stage(worker: Worker, plan: RunPlan) -> Mapping[Stage, float]:
     """Return what a worker that has ended says it spent; nothing where that can't be so."""
     is_foreign = registry.suite(plan.suite).is_foreign
-    if worker.report is None or _problem_of_seconds(worker, is_foreign=is_foreign):
+    if worker.report is None or (is_foreign and _problem_of_seconds(worker)):
         return {}
     return worker.report.seconds
 
@@ -101,7 +100,7 @@ def _problem(worker: Worker, arms: tuple[str, ...], *, is_foreign: bool) -> str 
     size = len(msgspec.json.encode(found)) if is_foreign else 0
     if size > MOST_FOREIGN_BYTES:
         return f"its process reports {size} bytes, more than {MOST_FOREIGN_BYTES}"
-    return _problem_of_seconds(worker, is_foreign=is_foreign)
+    return _problem_of_seconds(worker) if is_foreign else None
 
 
 def _arms_named(found: Findings) -> Iterator[str]:
@@ -112,10 +111,9 @@ def _arms_named(found: Findings) -> Iterator[str]:
     yield from (each.isolated[0] for each in found.loads if each.isolated)
 
 
-def _problem_of_seconds(worker: Worker, *, is_foreign: bool) -> str | None:
-    """Say whether seconds can have passed; who measures by a clock of its own may have more."""
+def _problem_of_seconds(worker: Worker) -> str | None:
     spent = worker.report.seconds.values() if worker.report else ()
-    passed_s = time.monotonic() - worker.started if is_foreign else sys.float_info.max
+    passed_s = time.monotonic() - worker.started
     if any(each < 0 for each in spent) or not sum(spent) <= passed_s + _SLACK_S:
         return "its process reports seconds that can't have passed"
     return None
