@@ -83,7 +83,7 @@ class _Observer(fx.Interpreter):
         self.changes[n] = frozenset(
             known[_address(each)]
             for each, version in zip(given, versions, strict=True)
-            if each._version != version and _address(each) in known  # noqa: SLF001  as above
+            if each._version != version and _address(each) in known  # noqa: SLF001  there is no other way to ask
         )
         self._memory[n] = own = {}
         for each in _tensors(value):

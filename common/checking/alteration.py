@@ -154,15 +154,15 @@ def _written(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
-    is_zero = value == 0
     if _is_added_mask(value) and alteration is not Alteration.NUMBERS:
         _move(value, constant=False)
         if alteration.changes_largest:
             _repeat_one(value)
         return
+    is_zero = value == 0
     if alteration is not Alteration.NUMBERS and bool(is_zero.any()) and not bool(is_zero.all()):
         _move(value, constant=False, by=is_zero)
-    if alteration.changes_zeros and not bool(value.any()):
+    if alteration.changes_zeros and bool(is_zero.all()):
         value.copy_(_factors(value, _INSTEAD_OF_ZERO))
     else:
         value.mul_(_factors(value, _signed(value)))
@@ -221,12 +221,10 @@ def _repeat_one(value: torch.Tensor) -> None:
     place = differs.int().argmax(-1, keepdim=True)
     one, other = wide.gather(-1, place), wide.gather(-1, place + 1)
     times, of_other = ((wide == each).sum(-1, keepdim=True) for each in (one, other))
-    has_repeats = (wide.sort(dim=-1).values.diff(dim=-1) == 0).any(-1, keepdim=True)
     is_more = times >= of_other
     there, rarer = torch.where(is_more, place, place + 1), torch.where(is_more, other, one)
-    becomes = torch.where(
-        has_repeats & differs.any(-1, keepdim=True), rarer, wide.gather(-1, there)
-    )
+    is_changed = _repeating(wide) & differs.any(-1, keepdim=True)
+    becomes = torch.where(is_changed, rarer, wide.gather(-1, there))
     value.copy_(wide.scatter(-1, there, becomes))
 
 
@@ -243,14 +241,14 @@ def _lowered(value: torch.Tensor) -> torch.Tensor | None:
     below = wide[wide < largest] if largest is not None else wide
     if not below.numel() or bool((below == below[0]).all()):
         return None
-    may_repeat = _repeats(wide)
+    may_repeat = bool(_repeating(wide).any())
     candidates = (wide.clamp(max=limit) for limit in (below.max(), wide.max() - 1))
-    return next((each for each in candidates if may_repeat or not _repeats(each)), None)
+    return next((each for each in candidates if may_repeat or not _repeating(each).any()), None)
 
 
-def _repeats(whole: torch.Tensor) -> bool:
-    """Return whether a number is in a row more than once."""
-    return bool((whole.sort(dim=-1).values.diff(dim=-1) == 0).any())
+def _repeating(values: torch.Tensor) -> torch.Tensor:
+    """Return of each row, `[..., 1]`, whether a number is in it more than once."""
+    return (values.sort(dim=-1).values.diff(dim=-1) == 0).any(-1, keepdim=True)
 
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:

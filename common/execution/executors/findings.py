@@ -92,15 +92,15 @@ def _problem(worker: Worker, arms: tuple[str, ...], *, is_foreign: bool) -> str 
     results = [each.arm for each in found.arms]
     if len(set(results)) < len(results):
         return "its process reports an arm more than once"
-    # Studies may name more, such as what is compiled for one size alone.
-    unknown = set(_arms_named(found)).difference(arms) if is_foreign else None
-    if unknown:
+    if not is_foreign:  # studies may name more arms, such as what is compiled for one size alone
+        return None
+    if unknown := set(_arms_named(found)).difference(arms):
         name = shortened(min(unknown), _NAME_CHARACTERS)
         return f"its process reports arms that it did not have, such as {name!r}"
-    size = len(msgspec.json.encode(found)) if is_foreign else 0
+    size = len(msgspec.json.encode(found))
     if size > MOST_FOREIGN_BYTES:
         return f"its process reports {size} bytes, more than {MOST_FOREIGN_BYTES}"
-    return _problem_of_seconds(worker) if is_foreign else None
+    return _problem_of_seconds(worker)
 
 
 def _arms_named(found: Findings) -> Iterator[str]:
