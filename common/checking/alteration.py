@@ -252,11 +252,15 @@ def _repeating(values: torch.Tensor) -> torch.Tensor:
 
 
 def _signed(value: torch.Tensor) -> tuple[float, float]:
-    """Return factors that also change signs, where a tensor has both."""
+    """Return factors, negative ones where a tensor has both signs.
+
+    Not one of each: a sum that decides which way a model goes is to have another sign, too.
+    """
     if value.is_complex() or not value.numel():
         return _OF_INPUTS
     has_both = bool((value < 0).any()) and bool((value > 0).any())
-    return (_OF_INPUTS[0], -_OF_INPUTS[1]) if has_both else _OF_INPUTS
+    one, other = _OF_INPUTS
+    return (-one, -other) if has_both else _OF_INPUTS
 
 
 def _factors(

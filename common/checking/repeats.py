@@ -79,9 +79,11 @@ def on_other_inputs(
         settings: of the first call.
 
     Returns:
-        What it came to, which inputs have no other values, and the settings with what was altered;
-        `None` where eager fails on all of them, or gives NaN in place of numbers.
+        What it came to, which inputs have no other values and which results none in part, and the
+        settings with what was altered; `None` where eager fails on all of them, or gives nothing
+        but NaN in place of a result. Those that give the fewest NaN are kept.
     """
+    fewest, best = math.inf, None
     overlaps = (True, False) if settings.overlapping else (False,)
     for alteration, overlapping in product(Alteration, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
@@ -90,10 +92,17 @@ def on_other_inputs(
             found = make_call(own, start, Call.ALTERED, altered)
         except Exception:  # noqa: BLE001, S112  not every model takes any inputs
             continue
-        if not _without_numbers(found.found) - _without_numbers(first):
-            start.restore()
-            return found, left_alone(own.loaded, alteration), altered
-    return None
+        start.restore()
+        lost = _lost_numbers(first, found.found)
+        if any(is_all_nan(found.found[path].value) for path in lost):
+            continue
+        if sum(lost.values()) < fewest:
+            named = (f"{path} where they are NaN" for path in lost)
+            best = (found, (*left_alone(own.loaded, alteration), *named), altered)
+            fewest = sum(lost.values())
+        if not lost:
+            break
+    return best
 
 
 def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
@@ -166,10 +175,15 @@ def do_draws_matter(fresh: Fresh, first: Leaves, settings: Settings) -> bool:
     return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
 
 
-def _without_numbers(found: Leaves) -> set[str]:
-    """Return the paths of results that are NaN throughout."""
-    return {
-        path
-        for path, leaf in found.items()
-        if isinstance(leaf.value, torch.Tensor) and is_all_nan(leaf.value)
-    }
+def _lost_numbers(first: Leaves, found: Leaves) -> dict[str, int]:
+    """Return by path how many more elements are NaN than in the first call, where any are."""
+    before, now = (
+        {
+            path: int(leaf.value.isnan().sum())
+            for path, leaf in leaves.items()
+            if isinstance(leaf.value, torch.Tensor)
+        }
+        for leaves in (first, found)
+    )
+    more = {path: count - before.get(path, 0) for path, count in now.items()}
+    return {path: count for path, count in more.items() if count > 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -113,3 +114,41 @@ def test_a_mask_that_rounding_changes_is_a_mask(dtype: Dtype) -> None:
     found = judge(Scores(), X, padding(-1e4), ROWS, arm=keeping(1), dtype=dtype)
     assert isinstance(found, str)
     assert found.startswith("call on other inputs: output")
+
+
+def test_a_branch_that_a_tracer_took_is_another_one() -> None:
+    """All numbers change sign, so that what depends on their sum does."""
+
+    class Branches(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 if bool(x.sum() > 0) else x - 1
+
+    def traced(module: nn.Module) -> Callable[..., Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return torch.jit.trace(module, (X + 0.1,), check_trace=False)
+
+    found = judge(Branches(), X + 0.1, arm=traced)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")
+    assert isinstance(judge(Branches(), X + 0.1), Checks)
+
+
+def test_results_that_become_nan_on_other_inputs_are_named() -> None:
+    """Nothing is shown of them there. Other inputs that give fewer are taken where there are any."""
+
+    class Log(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x - 0.3).log()
+
+    found = judge(Log(), torch.linspace(0.35, 2, 64))
+    assert isinstance(found, Checks)
+    assert found.reservations == ("other values of output where they are NaN",)
+
+    class Root(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x * (y + 0.1).sqrt()
+
+    zeros = judge(Root(), X[0, :, 0], torch.zeros(6))
+    assert isinstance(zeros, Checks)
+    assert zeros.reservations == ("other values of inputs.args[1]",)
