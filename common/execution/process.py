@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,7 +34,7 @@ from dynamometer.common.interfaces.messages import (
     Report,
     Started,
 )
-from dynamometer.common.machine.processes import descendants, resident_bytes, take_more
+from dynamometer.common.machine.processes import JointMemory, descendants, resident_bytes
 from dynamometer.results.store import logs
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class Worker:
     """Where what it writes is added."""
     log_begins: int = 0
     """How many bytes others had written there before."""
+    joint: JointMemory = field(default_factory=JointMemory)
+    """What it and all it has started take."""
 
     @classmethod
     def unborn(cls) -> Worker:
@@ -185,7 +187,7 @@ class Worker:
         others = all_[1:] if len(all_) > _SERVER_AND_WORKER else []
         if len(all_) > most:
             self._ask_to_end("processes", signal.SIGKILL)
-        elif limits.memory_bytes and take_more(others, limits.memory_bytes):
+        elif limits.memory_bytes and self.joint.exceeds(others, limits.memory_bytes):
             self._ask_to_end("memory", signal.SIGKILL)
 
     def _ask_to_end(

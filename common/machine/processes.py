@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+_LOOK_S = 0.05
+"""How long a look at what many processes take goes on; then it is somebody else's turn."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -33,16 +38,39 @@ def own_bytes(pid: int) -> int:
         return 0
 
 
-def take_more(pids: Sequence[int], most_bytes: int) -> bool:
-    """Return whether processes together take more than that, each its part of what it shares.
+@dataclass
+class JointMemory:
+    """How much memory processes take together, each its part of what it shares.
 
-    Resident sets, which Linux counts all the time, are no smaller but for what it hasn't counted
-    yet. For a process' part of what it shares Linux goes through its pages: some 20 ms a gigabyte.
+    For that Linux goes through the pages of a process, some 20 ms a gigabyte, and waits while it
+    forks. Processes that multiply would keep whoever looks at all of them from ever killing them.
+    So each look ends after a while, and the next one goes on with those looked at longest ago.
+
+    Attributes:
+        own: what each of them took when it was last looked at, in that order.
     """
-    return (
-        sum(map(resident_bytes, pids)) > most_bytes  # the cheap one first
-        and sum(map(own_bytes, pids)) > most_bytes
-    )
+
+    own: dict[int, int] = field(default_factory=dict)
+
+    def exceeds(
+        self, pids: Sequence[int], most_bytes: int, now: Callable[[], float] = time.monotonic
+    ) -> bool:
+        """Look at some, and return whether all that were looked at take more than that.
+
+        Resident sets, which Linux counts all the time, are no smaller but for what it hasn't
+        counted yet: if these are within it, nothing else is looked at.
+        """
+        if sum(map(resident_bytes, pids)) <= most_bytes:
+            return False
+        until = now() + _LOOK_S
+        before = {pid: taken for pid, taken in self.own.items() if pid in set(pids)}
+        self.own = {**before}
+        for pid in (*(pid for pid in pids if pid not in before), *before):
+            self.own.pop(pid, None)
+            self.own[pid] = own_bytes(pid)
+            if now() > until:
+                break
+        return sum(self.own.values()) > most_bytes
 
 
 def descendants(pid: int, most: int) -> list[int]:

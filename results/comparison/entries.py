@@ -23,7 +23,7 @@ from dynamometer.results.statistics.replicates import (
     compiled_cold,
     doubt,
     find,
-    is_assumed,
+    known_of,
     latencies,
     log_speedups,
     samples_of,
@@ -162,7 +162,8 @@ def _speedup(arm: str, records: Sequence[Record]) -> Quantity | None:
     between_sd = between_sd_of(records, BASELINE, arm)
     if not replicates:
         return None
-    return Quantity(SPEEDUP, tuple(replicates), between_sd, is_assumed=is_assumed(between_sd))
+    is_told = between_sd == known_of(records[0], arm)  # not of arms in processes of their own
+    return Quantity(SPEEDUP, tuple(replicates), between_sd, is_told=is_told)
 
 
 def _compile_time(arm: str, records: Sequence[Record]) -> Quantity | None:

@@ -1,4 +1,4 @@
-"""How far processes differ of which nothing was known beforehand: what the cases of a run tell."""
+"""How far processes differ, by what the cases of a run tell of it beside what was known."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dynamometer.results.comparison.quantities import (
     MEMORY_RATIO,
     SPEEDUP,
 )
+from dynamometer.results.statistics.replicates import is_assumed
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import BetweenProcessSd
 
@@ -29,39 +30,46 @@ _MOST_DF = 30.0
 
 
 def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Return the entries of a run with what they tell of each other, where nothing was known.
+    """Return the entries of a run with what they tell of each other.
 
     Each arm of a case is judged by what the same arm of others tells: arms differ in how far they
     vary, and those of one case share its processes and eager itself. Its own replicates count
     besides (`significance.moderated`). Speedups as at the end of a run
-    (`between_processes.shared`), but that a case in doubt tells nothing here, for any of its arms;
-    what else is judged by the mean of the variances of cases, beside what is assumed, or by related
-    measurements if these differ further.
+    (`between_processes.shared`), beside what earlier runs have taught, but that a case in doubt
+    tells nothing here, for any of its arms; what else is judged by the mean of the variances of
+    cases, beside what is assumed, or by related measurements if these differ further.
     """
     found = list(entries)
     for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
         for places in _alike(kind, found):
             taught = [_taught(kind, found[case[0]]) for case in places]
-            for case, between_sd in zip(places, _by_others(kind, taught), strict=True):
+            known = _known(kind, found[places[0][0]])
+            for case, between_sd in zip(places, _by_others(kind, known, taught), strict=True):
                 for place in case:
                     found[place] = _with_sd(kind, found[place], between_sd)
     return tuple(found)
 
 
 def _alike(kind: Kind, entries: Sequence[Entry]) -> list[list[list[int]]]:
-    """Return the places of quantities of which nothing is known: of each arm together, by case.
+    """Return the places of quantities that tell of each other: of each arm together, by case.
 
     Eager's latency is that of a case, whatever its arms. Apart are also quantities that are not to
     be compared.
     """
-    found: dict[tuple[str, str | None], dict[frozenset[tuple[str, str]], list[int]]] = {}
+    found: dict[tuple[object, ...], dict[frozenset[tuple[str, str]], list[int]]] = {}
     for place, each in enumerate(entries):
         quantity = each.quantities.get(kind.name)
-        if quantity is not None and quantity.is_assumed:
+        if quantity is not None and quantity.is_told:
             arm = BASELINE if kind is EAGER_LATENCY else each.arm
-            cases = found.setdefault((arm, quantity.condition), {})
+            cases = found.setdefault((arm, quantity.condition, quantity.between_sd), {})
             cases.setdefault(frozenset(each.identity.items()), []).append(place)
     return [list(cases.values()) for cases in found.values()]
+
+
+def _known(kind: Kind, entry: Entry) -> BetweenProcessSd:
+    """Return what was known when the run began, or else is assumed by now."""
+    known = entry.quantities[kind.name].between_sd
+    return kind.assumed if is_assumed(known) else known
 
 
 def _with_sd(kind: Kind, entry: Entry, between_sd: BetweenProcessSd) -> Entry:
@@ -99,16 +107,18 @@ def _taught(kind: Kind, entry: Entry) -> _Taught:
     )
 
 
-def _by_others(kind: Kind, taught: Sequence[_Taught]) -> list[BetweenProcessSd]:
-    """Return for each case what all others tell, beside what is assumed.
+def _by_others(
+    kind: Kind, known: BetweenProcessSd, taught: Sequence[_Taught]
+) -> list[BetweenProcessSd]:
+    """Return for each case what all others tell, beside what is known.
 
     Or how far related measurements of all differ, its own among them, if that is further.
     """
-    told = (_of_speedups if kind is SPEEDUP else _pooled)(kind.assumed, taught)
+    told = (_of_speedups if kind is SPEEDUP else _pooled)(known, taught)
     related = [each.related for each in taught if each.related is not None]
     if not related:
         return told
-    least = _of_related(kind.assumed, related)
+    least = _of_related(known, related)
     return [max(each, least, key=lambda sd: sd.sd_log) for each in told]
 
 

@@ -71,7 +71,7 @@ class Quantity:
         kind: which.
         replicates: its logarithm, one of each replicate.
         between_sd: what is known of how far these differ.
-        is_assumed: whether that is a guess, so that other cases may tell better.
+        is_told: whether other cases of the run tell of that, too.
         condition: what must be equal for two of them to be compared, such as the caches' state.
         related: logarithms of related measurements, one of a replicate, such as compile times from
             filled caches. If they differ further than is known of it, that is what counts.
@@ -80,7 +80,7 @@ class Quantity:
     kind: Kind
     replicates: tuple[Replicate, ...]
     between_sd: BetweenProcessSd
-    is_assumed: bool = False
+    is_told: bool = False
     condition: str | None = None
     related: tuple[Replicate, ...] = ()
 
@@ -113,7 +113,7 @@ def of_values(
     if not found:
         return None
     return Quantity(
-        kind, found, kind.assumed, is_assumed=True, condition=condition, related=_logs(related)
+        kind, found, kind.assumed, is_told=True, condition=condition, related=_logs(related)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,7 +17,7 @@ from dynamometer.results.statistics.replicates import (
     log_speedups,
     of_pair,
 )
-from dynamometer.results.statistics.scatter import Scatter, updated
+from dynamometer.results.statistics.scatter import USUAL_DF, Scatter, updated
 from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import ASSUMED_SD, Status
@@ -24,7 +25,7 @@ from dynamometer.results.values.records import ASSUMED_SD, Status
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from dynamometer.results.statistics.summary import CaseSummary
+    from dynamometer.results.statistics.summary import ArmSummary, CaseSummary
     from dynamometer.results.values.records import BetweenProcessSd, Record
 
 
@@ -45,23 +46,24 @@ def scatters(records: Iterable[Record], arm: str, base: str = BASELINE) -> Itera
 def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:
     """Summarize the cases of a run again, each arm by how far its processes differ in the others.
 
-    That is for when the run is over, and for arms of which nothing was known when it began; where
-    earlier runs have taught something, and where there are no others, nothing changes.
+    That is for when the run is over, and beside what earlier runs have taught: a machine may have
+    become less steady since (docs/decisions/0007-error-bars.md). Where there are no others, nothing
+    changes.
     """
     told: list[dict[str, BetweenProcessSd]] = [{} for _ in cases]
-    for arm in dict.fromkeys(arm.name for case in cases for arm in case.arms):
-        having = [place for place, case in enumerate(cases) if _is_assumed(case, arm)]
+    for (arm, known), having in _by_arm(cases).items():
+        before = ASSUMED_SD if is_assumed(known) else known
         taught = [pair_scatter(cases[place].records, (BASELINE, arm)) for place in having]
-        for place, between_sd in zip(having, by_others(ASSUMED_SD, taught), strict=True):
-            if not is_assumed(between_sd):
+        for place, between_sd in zip(having, by_others(before, taught), strict=True):
+            if between_sd != before:
                 told[place][arm] = between_sd
     return [
-        _told(case, between_sds) if between_sds else case
+        _retold(case, between_sds) if between_sds else case
         for case, between_sds in zip(cases, told, strict=True)
     ]
 
 
-def _told(case: CaseSummary, between_sds: dict[str, BetweenProcessSd]) -> CaseSummary:
+def _retold(case: CaseSummary, between_sds: dict[str, BetweenProcessSd]) -> CaseSummary:
     records = [
         msgspec.structs.replace(record, between_sds=record.between_sds | between_sds)
         for record in case.records
@@ -69,17 +71,24 @@ def _told(case: CaseSummary, between_sds: dict[str, BetweenProcessSd]) -> CaseSu
     return summarize_case(records, timed=case.is_timed)
 
 
-def _is_assumed(case: CaseSummary, arm: str) -> bool:
-    """Return whether a case has an arm of which nothing was known when it was judged."""
-    return arm in case.case.arms and is_assumed(known_of(case.records[0], arm))
+def _by_arm(cases: Sequence[CaseSummary]) -> dict[tuple[str, BetweenProcessSd], list[int]]:
+    """Return the places of the cases of each arm, with what was known of it when they began."""
+    places: defaultdict[tuple[str, BetweenProcessSd], list[int]] = defaultdict(list)
+    for place, case in enumerate(cases):
+        for arm in case.arms:
+            places[arm.name, known_of(case.records[0], arm.name)].append(place)
+    return places
 
 
 def is_provisional(case: CaseSummary) -> bool:
     """Return whether intervals of a case may be others once all cases of its run are known."""
-    return case.records[-1].replicate > 0 and any(
-        arm.speedup is not None and is_assumed(between_sd_of(case.records, BASELINE, arm.name))
-        for arm in case.arms
-    )
+    return case.records[-1].replicate > 0 and any(is_told(case, arm) for arm in case.arms)
+
+
+def is_told(case: CaseSummary, arm: ArmSummary) -> bool:
+    """Return whether other cases may tell how far an arm's processes differ."""
+    is_own = between_sd_of(case.records, BASELINE, arm.name) == known_of(case.records[0], arm.name)
+    return arm.speedup is not None and is_own
 
 
 def by_others(
@@ -92,18 +101,32 @@ def by_others(
     the time.
 
     Args:
-        assumed: where there are no others.
+        assumed: or known; what holds where there are no others.
         taught: how far the replicates of each differ, if it has several.
     """
-    if sum(each is not None and each.df > 0 for each in taught) > _MOST_APART:
-        return [updated(assumed, filter(None, taught))] * len(taught)
+    telling = [each if each is not None and each.df > 0 else None for each in taught]
+    if sum(each is not None for each in telling) > _MOST_APART:
+        return [_told(assumed, telling)] * len(taught)
     return [
-        updated(assumed, filter(None, (*taught[:index], *taught[index + 1 :])))
-        for index in range(len(taught))
+        _told(assumed, (*telling[:index], *telling[index + 1 :])) for index in range(len(taught))
     ]
 
 
 _MOST_APART = 24
+
+
+def _told(assumed: BetweenProcessSd, taught: Iterable[Scatter | None]) -> BetweenProcessSd:
+    found = [each for each in taught if each is not None]
+    if not found:
+        return assumed
+    usual_df = USUAL_DF if is_assumed(assumed) else assumed.df
+    before = msgspec.structs.replace(assumed, df=min(assumed.df, _MOST_DF_OF_BEFORE))
+    return updated(before, found, usual_df)
+
+
+_MOST_DF_OF_BEFORE = 4.0
+"""What was known counts for no more than this beside what a run shows itself: with 30, of identical
+arms on a machine that is three times as unsteady as it was 13 % seem different, with 4 10 %."""
 
 
 def with_between_sd(record: Record, between_sd: BetweenProcessSd) -> Record:

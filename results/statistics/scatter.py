@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_DF = 30.0
 """What was learnt never outweighs more than this: machines change from day to day."""
 
-_USUAL_DF = 6.0
+USUAL_DF = 6.0
 """What a standard deviation between processes is usually worth, within a factor of e: calibrations
 have found 4 and 8. Few series that agree by chance would count for far too many."""
 
@@ -44,7 +44,9 @@ class Scatter:
     df: float
 
 
-def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProcessSd:
+def updated(
+    assumed: BetweenProcessSd, series: Iterable[Scatter], usual_df: float = USUAL_DF
+) -> BetweenProcessSd:
     """Learn how far processes differ, from however many series, beside what is assumed.
 
     Of each series the variance over what it should be, the learnt part between processes plus its
@@ -55,6 +57,7 @@ def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProc
     Args:
         assumed: where nothing is known.
         series: those without scatter tell nothing.
+        usual_df: what to expect of the degrees of freedom.
 
     Source:
         G. K. Smyth, Linear models and empirical Bayes methods for assessing differential
@@ -66,25 +69,28 @@ def updated(assumed: BetweenProcessSd, series: Iterable[Scatter]) -> BetweenProc
     if not found:
         return assumed
     found.append(Scatter(assumed.sd_log**2, 0.0, assumed.df))
-    sd_log, df = _likeliest(found)
+    sd_log, df = _likeliest(found, usual_df)
     most = math.fsum(each.df for each in found)
     return BetweenProcessSd(sd_log=sd_log, df=min(df, most, MOST_DF))
 
 
-def _likeliest(series: list[Scatter]) -> tuple[float, float]:
+def _likeliest(series: list[Scatter], usual_df: float) -> tuple[float, float]:
     """Return the standard deviation, and its df, at which the series are likeliest."""
     variance, within, df = np.array([(each.variance, each.within, each.df) for each in series]).T
     scale = float(np.exp(np.average(np.log(variance), weights=df)))
     far = math.log(_WIDEST)
 
     def surprise(logs: Array) -> tuple[float, Array]:
-        return _surprise(float(logs[0]), float(logs[1]), variance / scale, within / scale, df)
+        sd_log, df_log = float(logs[0]), float(logs[1])
+        off = df_log - math.log(usual_df)
+        value, slopes = _surprise(sd_log, df_log, variance / scale, within / scale, df)
+        return value + off**2 / 2, slopes + np.array((0.0, off))
 
     from scipy import optimize  # takes as long as everything else that stored runs are read with
 
     found = optimize.minimize(
         surprise,
-        np.array((0.0, math.log(_USUAL_DF))),
+        np.array((0.0, math.log(usual_df))),
         # Ten times as fast as L-BFGS-B, whose BLAS starts threads for two numbers.
         method="TNC",
         options={"ftol": 1e-12, "xtol": 1e-9, "gtol": 1e-9},
@@ -102,9 +108,8 @@ def _surprise(
     expected = between + within
     ratio = df * variance / expected / known_df
     both, logs = (df + known_df) / 2, np.log1p(ratio)
-    off = log_df - math.log(_USUAL_DF)
     each = special.betaln(df / 2, known_df / 2) - df / 2 * np.log(ratio) + both * logs
     slope = df / 2 - both * ratio / (1 + ratio)
     of_df = special.digamma(known_df / 2) - special.digamma(both) + logs
-    gradient = (2 * slope * between / expected).sum(), (slope + known_df / 2 * of_df).sum() + off
-    return float(each.sum()) + off**2 / 2, np.array(gradient)
+    gradient = (2 * slope * between / expected).sum(), (slope + known_df / 2 * of_df).sum()
+    return float(each.sum()), np.array(gradient)

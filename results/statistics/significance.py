@@ -165,8 +165,8 @@ def _df_of_both(replicates: Sequence[Replicate], between_sd: BetweenProcessSd) -
 
 _LEAST_DF = 3.0
 """Eight blocks that resemble their neighbours would be worth a third of a degree, but that is known
-no better itself. Of a first run's identical arms as many differ with 3 as with 1, and the widest
-tenth of their intervals is a quarter as wide (docs/decisions/0007-error-bars.md)."""
+no better itself. Of a first run's identical arms hardly more differ with 3 than with 1, and the
+widest tenth of their intervals is a quarter as wide (docs/decisions/0007-error-bars.md)."""
 
 
 def replicates_needed(mean: Mean, target: float) -> int:
@@ -305,8 +305,8 @@ def verdict(found: Ratio, adjusted_p: float, floor: float = LATENCY_FLOOR) -> Ve
     """Decide what a ratio of baseline's latency over an arm's says.
 
     FASTER and SLOWER need a significant change whose whole interval lies beyond the practical
-    floor: where all that is measured is noise of 5 %, 3 % of identical arms differ significantly
-    and by more than the floor, and 0.3 % so (docs/simulated-error-bars.md). EQUIVALENT needs an
+    floor: where all that is measured is noise of 5 %, 4 % of identical arms differ significantly
+    and by more than the floor, and 0.4 % so (docs/simulated-error-bars.md). EQUIVALENT needs an
     interval that lies within the floor, which is a test of equivalence (D. J. Schuirmann, J.
     Pharmacokinet. Biopharm. 15, 1987) at 2.5 %; all else is UNCLEAR.
 

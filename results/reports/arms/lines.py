@@ -11,8 +11,8 @@ from tabulate import tabulate
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import name_columns, number_text, pass_rate, speedup_text
-from dynamometer.results.statistics.between_processes import is_provisional
-from dynamometer.results.statistics.replicates import between_sd_of, is_assumed, known_of
+from dynamometer.results.statistics.between_processes import is_provisional, is_told
+from dynamometer.results.statistics.replicates import known_of
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
@@ -128,10 +128,10 @@ def _between_sd_lines(before: Sequence[CaseSummary], after: Sequence[CaseSummary
     if not any(map(is_provisional, before)):
         return []
     pairs = [
-        (arm.name, guess, known_of(told.records[0], arm.name))
+        (arm.name, known_of(case.records[0], arm.name), known_of(told.records[0], arm.name))
         for case, told in zip(before, after, strict=True)
         for arm in case.arms
-        if arm.speedup and is_assumed(guess := between_sd_of(case.records, BASELINE, arm.name))
+        if is_told(case, arm)
     ]
     assumed = statistics.median(guess.sd_log for _, guess, _ in pairs)
     text = f"its interval assumes that speedups differ by {assumed:.1%} from process to process;"

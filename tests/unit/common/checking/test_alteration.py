@@ -135,7 +135,7 @@ def test_a_branch_that_a_tracer_took_is_another_one() -> None:
 
 
 def test_results_that_become_nan_on_other_inputs_are_named() -> None:
-    """Nothing is shown of them there. Other inputs that give fewer are taken where there are any."""
+    """Nothing is shown of them there. Other inputs that give fewer are preferred."""
 
     class Log(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,10 @@ import pytest
 
 from dynamometer.common.machine import processes
 from dynamometer.common.machine.processes import (
+    JointMemory,
     descendants,
     own_bytes,
     resident_bytes,
-    take_more,
 )
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def test_memory_that_is_shared_counts_once(pids: list[int]) -> None:
     """Though each process holds all of it."""
     assert len(pids) == 2
     assert sum(map(resident_bytes, pids)) > 1.5 * SHARED_BYTES
-    assert take_more(pids, SHARED_BYTES * 3 // 4)
-    assert not take_more(pids, SHARED_BYTES * 3 // 2)
+    assert JointMemory().exceeds(pids, SHARED_BYTES * 3 // 4)
+    assert not JointMemory().exceeds(pids, SHARED_BYTES * 3 // 2)
 
 
 def test_pages_are_gone_through_only_where_it_may_be_too_much(
@@ -66,10 +67,30 @@ def test_pages_are_gone_through_only_where_it_may_be_too_much(
 
     monkeypatch.setattr(processes, "resident_bytes", lambda _: 10)
     monkeypatch.setattr(processes, "own_bytes", own)
-    assert not take_more([1, 2], 20)
+    assert not JointMemory().exceeds([1, 2], 20)
     assert looked_at == []
-    assert not take_more([1, 2], 19)  # both have gone since their resident sets were read
+    # Both have gone since their resident sets were read.
+    assert not JointMemory().exceeds([1, 2], 19)
     assert looked_at == [1, 2]
+
+
+def test_a_look_at_many_ends_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that multiply don't keep whoever looks from killing them."""
+    taken, looked_at, clock = {1: 5, 2: 5, 3: 5, 4: 5}, [], itertools.count(step=0.02)
+
+    def own(pid: int) -> int:
+        looked_at.append(pid)
+        return taken[pid]
+
+    monkeypatch.setattr(processes, "resident_bytes", lambda _: 10)
+    monkeypatch.setattr(processes, "own_bytes", own)
+    memory = JointMemory()
+    assert not memory.exceeds([1, 2, 3, 4], 18, now=lambda: next(clock))
+    assert looked_at == [1, 2, 3]
+    assert memory.exceeds([1, 2, 3, 4], 18, now=lambda: next(clock))
+    assert looked_at == [1, 2, 3, 4, 1, 2]
+    assert not memory.exceeds([3, 4], 18, now=lambda: next(clock))  # of the others nothing counts
+    assert looked_at[6:] == [3, 4]
 
 
 def test_who_has_gone_takes_nothing() -> None:

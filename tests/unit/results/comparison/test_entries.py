@@ -248,8 +248,8 @@ def test_what_was_disturbed_teaches_nothing() -> None:
     assert beside[-1].quantities["speedup"].between_sd != ASSUMED_SD  # it learns from others
 
 
-def test_what_was_known_stays() -> None:
-    """Learning is for runs of which nothing was known when they began."""
+def test_what_was_known_stays_where_there_is_no_other_case() -> None:
+    """Its own replicates count besides."""
     known = BetweenProcessSd(sd_log=0.005, df=20.0)
     records = [
         msgspec.structs.replace(factories.measured_record(replicate=each), between_sd=known)
@@ -258,3 +258,14 @@ def test_what_was_known_stays() -> None:
     (entry,) = learnt(of_arms(records))
     assert entry.quantities["speedup"].between_sd == known
     assert entry.quantities["speedup"].kind is SPEEDUP
+
+
+def test_cases_tell_how_far_processes_differ_beside_what_was_known() -> None:
+    """A machine may have become less steady since."""
+    known = BetweenProcessSd(sd_log=0.005, df=8.0)
+    found = learnt([
+        replace(each, quantities={"speedup": replace(each.quantities["speedup"], between_sd=known)})
+        for model in range(8)
+        for each in _case(f"m{model}", (-0.03, 0.0, 0.03))
+    ])  # fmt: skip
+    assert min(each.quantities["speedup"].between_sd.sd_log for each in found) > 0.01
