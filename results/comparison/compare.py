@@ -14,6 +14,7 @@ from dynamometer.results.comparison.findings import FEWEST_FOR_FENCES, findings
 from dynamometer.results.comparison.judging import drift, explained, judge, spread
 from dynamometer.results.comparison.pairing import IncomparableError, paired
 from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
+from dynamometer.results.comparison.sides import named_alike
 from dynamometer.results.comparison.table import tables
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.values.cases import IDENTITY
@@ -51,6 +52,7 @@ def compare(
         IncomparableError: they can't be compared, have nothing in common, or what they have can't
             be told apart.
     """
+    before, after = named_alike(before, after)
     differing = differences(before, after)
     against = [each for each in differing if each.why_not]
     if against and not forced:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.noise import learnt
+from dynamometer.results.store.bounds import name_in_file
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.history import DEVICE_NAME
 from dynamometer.results.values.records import unfinished
@@ -115,12 +116,38 @@ def of_arm(side: Side, arm: str) -> Side:
     Raises:
         LookupError: there is none of that name; says which there are.
     """
-    found = tuple(each for each in side.entries if each.arm == arm)
+    names_of_it = {arm} if side.conditions else {arm, name_in_file(arm)}
+    found = tuple(each for each in side.entries if each.arm in names_of_it)
     if not found:
         names = ", ".join(dict.fromkeys(each.arm for each in side.entries))
         msg = f"{side.source} has no arm {arm!r}; it has {names or 'none'}"
         raise LookupError(msg)
     return replace(side, entries=found, arm=arm)
+
+
+def named_alike(before: Side, after: Side) -> tuple[Side, Side]:
+    """Call the arms of files as a run on the other side does: a file's name can't hold all of it.
+
+    Args:
+        before: one side.
+        after: the other.
+    """
+    if not before.conditions and after.conditions:
+        return _named_as(before, after), after
+    if before.conditions and not after.conditions:
+        return before, _named_as(after, before)
+    return before, after
+
+
+def _named_as(files: Side, run: Side) -> Side:
+    """Leave the name of a file where two arms of the run may be meant by it."""
+    known: defaultdict[str, set[str]] = defaultdict(set)
+    for each in run.entries:
+        arms = each.records[-1].case.arms if each.records else ()
+        known[name_in_file(each.arm, arms)].add(each.arm)
+    names = {name: arm for name, (arm, *others) in known.items() if not others}
+    entries = (replace(each, arm=names.get(each.arm, each.arm)) for each in files.entries)
+    return replace(files, entries=tuple(entries))
 
 
 def _of_plan(plan: RunPlan) -> dict[str, str]:

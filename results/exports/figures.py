@@ -12,7 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.results.reports.columns import file_ending, name_in_file
+from dynamometer.results.reports.columns import file_ending
+from dynamometer.results.store.bounds import name_in_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

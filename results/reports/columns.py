@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from dynamometer.results.store.bounds import MOST_NAME_BYTES, name_apart
+from dynamometer.results.store.bounds import name_in_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -117,24 +117,6 @@ def file_ending(case: Case, kind: str) -> str:
     `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` is how PyTorch's dashboards parse it.
     """
     return f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
-
-
-def name_in_file(arm: str, arms: Iterable[str] = ()) -> str:
-    """Return an arm's name as the name of a file holds it.
-
-    A hash is at the end of a long one, and of one that another arm would have as well.
-
-    Args:
-        arm: its name.
-        arms: all of its case, which have files of their own.
-    """
-    name = _letters(arm)
-    is_shared = any(_letters(each) == name for each in arms if each != arm)
-    return name_apart(name, arm) if is_shared or len(name.encode()) > MOST_NAME_BYTES else name
-
-
-def _letters(arm: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

@@ -10,7 +10,7 @@ import msgspec
 from dynamometer.results.values.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 LONGEST_TEXT = 20_000
 """Characters of any text of a record."""
@@ -53,6 +53,24 @@ def name_apart(name: str, whole: str) -> str:
     """
     begin = name.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
     return f"{begin}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def name_in_file(arm: str, arms: Iterable[str] = ()) -> str:
+    """Return an arm's name as the name of a file holds it.
+
+    A hash is at the end of a long one, and of one that another arm would have as well.
+
+    Args:
+        arm: its name.
+        arms: all of its case, which have files of their own.
+    """
+    name = _letters(arm)
+    is_shared = any(_letters(each) == name for each in arms if each != arm)
+    return name_apart(name, arm) if is_shared or len(name.encode()) > MOST_NAME_BYTES else name
+
+
+def _letters(arm: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in arm)
 
 
 def _cut(value: Any, cut: Callable[[str], str]) -> Any:

@@ -8,10 +8,12 @@ import pytest
 from dynamometer.results.comparison.compare import compare
 from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.comparison.entries import of_arms
-from dynamometer.results.comparison.sides import of_run
+from dynamometer.results.comparison.sides import of_arm, of_run
 from dynamometer.results.reports.comparison.markdown import markdown
 from dynamometer.results.reports.comparison.text import text
+from dynamometer.results.store.bounds import name_in_file
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.comparison import Change
 from dynamometer.results.values.records import SEPARATE_SD, Status
 
@@ -268,6 +270,35 @@ def test_what_files_do_not_say_is_named(tmp_path: Path) -> None:
         assert "ifference is known" not in told
     (finding,) = found.of(Change.UNCLEAR)
     assert finding.text.endswith("; CSV files hold one number each: compare run directories")
+
+
+@pytest.mark.parametrize(
+    "arms", [("bad:raises", "inductor:max-autotune", "ts"), ("mine:compile", "mine.compile")]
+)
+def test_arms_whose_names_no_file_can_hold(tmp_path: Path, arms: tuple[str, ...]) -> None:
+    """They are those of the run beside the files, and a backend that fails in one is found."""
+    record = factories.measured_record(factories.case("m", (BASELINE, *arms)))
+    run = of_run("run", factories.manifest(), [record], of_arms([record]))
+    failed = "cpu,m,4,0,0,0,0,0,0,0,0,0"
+    for arm in arms:
+        name = name_in_file(arm, arms) + "_torchbench_float32_inference_cpu"
+        performance(tmp_path, failed if arm == arms[0] else f"cpu,m,4,1.25{',8' * 8}", name=name)
+    files = read_files(tmp_path)
+    for sides, change in (
+        ((run, files), Change.NEWLY_FAILING), ((files, run), Change.NEWLY_PASSING),
+    ):  # fmt: skip
+        found = compare(*sides)
+        assert [each.arm for each in found.of(change)] == [arms[0]]
+        assert not found.of(Change.GONE) + found.of(Change.NEW)
+        assert {each.title for each in found.tables} == {f"inference, {each}" for each in arms}
+
+
+def test_an_arm_of_files_is_asked_for_by_its_name(tmp_path: Path) -> None:
+    """By that which a run has, and by that of the file."""
+    name = "bad-raises_torchbench_float32_inference_cpu"
+    performance(tmp_path, "cpu,m,4,0,0,0,0,0,0,0,0,0", name=name)
+    for arm in ("bad:raises", "bad-raises"):
+        assert len(of_arm(read_files(tmp_path), arm).entries) == 1
 
 
 def test_files_that_say_different_things_of_a_model(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from dynamometer.common.studies.speedup.study import STUDY
-from dynamometer.results.reports.columns import name_in_file
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.store.bounds import name_in_file
 from dynamometer.results.store.expected import observed
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Absence, Status
