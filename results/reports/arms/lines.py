@@ -278,9 +278,15 @@ _SHOWN = 5
 
 
 def _problems(cases: Sequence[CaseSummary]) -> list[str]:
-    """Count what was not a pass, by status."""
-    counts = Counter(case.outcome.status for case in cases)
-    del counts[Status.PASS]
+    """Count arms that did not pass by status, and cases that did not though their arms did."""
+    counts = Counter(
+        status
+        for case in cases
+        for status in [arm.outcome.status for arm in case.arms if not arm.passed]
+        or [case.outcome.status]
+        if status is not Status.PASS
+    )
     if not counts:
         return []
-    return ["", "not passed: " + ", ".join(f"{n} {status}" for status, n in counts.items())]
+    texts = (f"{n} {status}" for status, n in counts.items())
+    return ["", "not passed, by arm: " + ", ".join(texts)]

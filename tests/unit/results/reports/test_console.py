@@ -10,6 +10,7 @@ import pytest
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.console import Console
 from dynamometer.results.statistics.summary import summarize_case
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import BetweenProcessSd, Status
 
 
@@ -29,6 +30,26 @@ def test_a_terminal_obeys_nothing_that_a_model_says() -> None:
     Console(STUDY, factories.destination(stream=stream)).write([factories.record(outcome=failed)])
     assert "it failed" in stream.getvalue()
     assert not {"\x1b", "\x07"}.intersection(stream.getvalue())
+
+
+def test_what_did_not_pass_is_counted_by_arm() -> None:
+    """One arm's end hides no other's; a case that failed after its arms had passed counts once."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts", "ofi"))
+    record = factories.measured_record(case)
+    eager, one, two, good = record.arms
+    wrong, crash = (factories.failure(each) for each in (Status.FAIL_ACCURACY, Status.CRASH))
+    arms = (
+        eager, msgspec.structs.replace(one, outcome=wrong),
+        msgspec.structs.replace(two, outcome=crash), good,
+    )  # fmt: skip
+    other = factories.measured_record(factories.case("dcgan"))
+    timeout = factories.failure(Status.TIMEOUT)
+    stream = io.StringIO()
+    console = Console(STUDY, factories.destination(stream=stream))
+    console.write([msgspec.structs.replace(record, arms=arms, outcome=crash)])
+    console.write([msgspec.structs.replace(other, outcome=timeout)])
+    console.close()
+    assert "\nnot passed, by arm: 1 fail_accuracy, 1 crash, 1 timeout\n" in stream.getvalue()
 
 
 def test_nothing_is_printed_of_nothing() -> None:
