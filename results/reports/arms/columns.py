@@ -69,7 +69,8 @@ def _outcome_of(row: ArmRow) -> Outcome:
 
 
 def _timed_case(row: ArmRow) -> CaseSummary | None:
-    return row.case if row.arm.speedup else None
+    """Return the case if its eager was timed: that an arm failed makes eager's time no surer."""
+    return None if row.case.baseline.latency_s is None else row.case
 
 
 def _compression_ratio(row: ArmRow) -> float | None:

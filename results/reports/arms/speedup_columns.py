@@ -49,10 +49,10 @@ def verdict(judged: Callable[[T], Judgement | None]) -> tuple[Column[T], ...]:
 
 
 def doubts(case: Callable[[T], CaseSummary | None]) -> tuple[Column[T], ...]:
-    """Return what is to be known of how a speedup was measured.
+    """Return what is to be known of how a speedup, or a latency of eager, was measured.
 
     Args:
-        case: of a row; `None` where it has no speedup.
+        case: of a row; `None` where it was not timed.
     """
     of = of_part(case)
     return (

@@ -100,6 +100,19 @@ def test_what_was_disturbed_is_left_out_where_alarms_are_raised() -> None:
     assert "(disturbed)" in text(markdown.comment, run)
 
 
+def test_eager_of_a_disturbed_case_is_left_out_whatever_its_arms_did() -> None:
+    """Its time is no surer beside an arm that failed."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    record = factories.measured_record(case)
+    failed = msgspec.structs.replace(record.arms[1], outcome=factories.failure())
+    arms = (record.arms[0], failed, record.arms[2])
+    for blocks, is_left_out in (((), False), ((0, 1, 2, 3), True)):
+        found = msgspec.structs.replace(record, arms=arms, disturbed_blocks=blocks)
+        run = stored.run_of([[found]])
+        eager = [each for each in certain_figures(run) if each.column.name == "eager_latency"]
+        assert [each.arm for each in eager] == ([] if is_left_out else ["inductor", "ts"])
+
+
 def test_bencher_has_values_with_bounds() -> None:
     """By benchmark and measure, as its schema has it; units are in the names."""
     found: dict[str, Any] = json.loads(text(bencher.export, stored.run_of([passing()])))

@@ -96,7 +96,7 @@ def test_an_arm_that_did_not_pass_leaves_nothing_to_read(tmp_path: Path, status:
         "calls_captured", "unique_graphs", "fallbacks_to_eager", "graph_breaks",
         "unique_graph_breaks", "frames_ok", "frames", "recompiles", "guards", "fallbacks",
         "shapes", "status", "stage", "reason", "scale", "eager_peak_mem", "eager_latency",
-        "eager_calls_mem", "eager_residue_mem",
+        "eager_calls_mem", "eager_residue_mem", "isolated", "interference", "disturbed",
     }  # fmt: skip
     assert (row["status"], row["reason"]) == (status, "so it was")
     assert rows["ts_performance"][0]["speedup"]
