@@ -15,9 +15,8 @@ from dynamometer.results.values.choices import Choice
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-# Format history: 1 first published layout of records and manifests; 2 replicates until a target,
-# latencies alone and apart; 3 what a study found as one value, which only the study reads; 4 the
-# field's names (formats.py lists them).
+# Format history: 1 the first; 2 replicates until a target, latencies alone and apart; 3 what a
+# study found as one value, which only the study reads; 4 the field's names (formats.py lists them).
 SCHEMA_VERSION = 4
 
 
@@ -62,13 +61,14 @@ class Outcome(Value, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """Status, stage and how the reason begins."""
-        reason = " ".join((self.reason or "no reason given").split())[:_REASON_CHARACTERS]
+        """Status, stage and how the reason begins, with `...` where it goes on."""
+        whole = " ".join((self.reason or "no reason given").split())
+        reason = whole if len(whole) <= _LONGEST_REASON else f"{whole[: _LONGEST_REASON - 3]}..."
         stage = f" ({self.stage})" if self.stage else ""
         return f"{self.status.upper()}{stage} {reason}"
 
 
-_REASON_CHARACTERS = 100
+_LONGEST_REASON = 100
 _NO_FAULTS = frozenset({Status.PASS, Status.SKIP, Status.NONDETERMINISTIC, Status.INFRA})
 PASSED = Outcome(status=Status.PASS)
 

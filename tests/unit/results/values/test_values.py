@@ -17,6 +17,15 @@ from dynamometer.results.values.records import (
 )
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [("x" * 100, "x" * 100), ("x" * 101, "x" * 97 + "..."), ("one\n two", "one two")],
+)
+def test_a_reason_that_goes_on_says_so(reason: str, shown: str) -> None:
+    """A number may be missing at the end of what a line holds."""
+    assert factories.failure(reason=reason).line == f"FAIL (compile) {shown}"
+
+
 @pytest.mark.parametrize("sample", [math.nan, math.inf, -math.inf])
 def test_measurement_rejects_what_is_not_finite(sample: float) -> None:
     """A sample that JSON can't hold is refused where it is made, and the arm is named."""
