@@ -63,7 +63,8 @@ def _endings(records: Sequence[Record]) -> Iterator[str]:
                 for text in dict.fromkeys((outcome.reason, outcome.detail)):
                     yield from (f"      {line}" for line in (text or "").splitlines())
         for each in record.absent:
-            yield f"    no {each.metric} of {each.arm}: {each.reason}"
+            first, *others = f"no {each.metric} of {each.arm}: {each.reason}".splitlines()
+            yield from (f"    {first}", *(f"      {line}" for line in others))
 
 
 def _samples(record: Record) -> Iterator[str]:

@@ -15,7 +15,7 @@ import pytest
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored import removal, show
 from dynamometer.results.store import store
-from dynamometer.results.values.records import StopReason
+from dynamometer.results.values.records import Absence, StopReason
 
 OLD = Path(__file__).resolve().parents[4] / "golden" / "format_2"
 
@@ -92,11 +92,13 @@ def test_show_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     outcome = msgspec.structs.replace(
         factories.failure(reason="x" * 300), detail="Traceback:\n  at last"
     )
+    absent = (Absence(metric="latency", arm="inductor", reason="one\ntwo"),)
     with store.RunStore(tmp_path / "run") as events:
-        events.append(factories.record(plan.cases[0], outcome=outcome))
+        events.append(factories.record(plan.cases[0], outcome=outcome, absent=absent))
     found = said(capsys, "show", str(tmp_path / "run"), "alexnet")
     assert "x" * 300 in found
     assert "        at last\n" in found
+    assert "    no latency of inductor: one\n      two\n" in found
 
 
 def test_a_log_outside_is_not_read(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
