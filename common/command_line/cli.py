@@ -334,7 +334,10 @@ def _resume(asked: Request, _: Invocation) -> int:
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
     if not os.path.exists(directory / store.MANIFEST):  # noqa: PTH110  so is no name that is too long
-        msg = f"{directory} is not a run directory: it has no {store.MANIFEST}"
+        msg = (
+            f"{directory} is not a run directory: it has no {store.MANIFEST}; `dynamometer ls runs`"
+            " shows which there are"
+        )
         raise UsageError(msg)
     manifest = store.read_manifest(directory)
     study = registry.study(manifest.plan.study)

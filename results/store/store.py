@@ -204,6 +204,19 @@ def _unmakeable(directory: Path, error: OSError) -> StoreError:
     )
 
 
+def _where_runs_are(directory: Path, error: OSError) -> str:
+    """Name some runs in a directory that is none itself."""
+    found = directory.glob(f"*/{MANIFEST}") if isinstance(error, FileNotFoundError) else ()
+    names = sorted((str(each.parent) for each in found), reverse=True)[:_MOST_NAMED]
+    if names:
+        return f"it holds runs, such as {', '.join(names)}: see `dynamometer ls runs {directory}`"
+    return "`dynamometer ls runs` shows which there are"
+
+
+_MOST_NAMED = 3
+"""Runs, of which a message tells."""
+
+
 def read_manifest(directory: Path) -> Manifest:
     """Read what a run was going to do.
 
@@ -215,7 +228,8 @@ def read_manifest(directory: Path) -> Manifest:
         text = file_bytes(path).decode()
         manifest = msgspec.convert(upgraded_manifest(msgspec.json.decode(text)), Manifest)
     except OSError as error:
-        msg = f"{directory} is not a run directory: {MANIFEST}: {error.strerror}"
+        why = f"{MANIFEST}: {error.strerror}"
+        msg = f"{directory} is not a run directory: {why}; {_where_runs_are(directory, error)}"
         raise StoreError(msg) from error
     except BAD_JSON as error:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"

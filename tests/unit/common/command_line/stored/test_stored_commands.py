@@ -101,6 +101,14 @@ def test_show_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "    no latency of inductor: one\n      two\n" in found
 
 
+def test_where_runs_are_is_said(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a folder that is no run, but holds some, their names are told."""
+    assert "dynamometer ls runs" in said(capsys, "show", "nope", code=2)
+    assert "dynamometer ls runs" in said(capsys, "resume", "nope", code=2)
+    found = said(capsys, "show", str(runs), code=2)
+    assert f"such as {runs / 'one'}: see `dynamometer ls runs {runs}`" in found
+
+
 def test_a_log_outside_is_not_read(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A link in a run that came from elsewhere leads nowhere."""
     (runs / "secret").write_text("a secret")
