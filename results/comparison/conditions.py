@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from dynamometer.results.values.comparison import Condition
 from dynamometer.results.values.history import DEVICE_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dynamometer.results.comparison.sides import Side
 
 NOT_THERE = "not there"
+_BATCH = "batch_size"
 
 _HARDWARE = "what differs between machines can't be told from what differs between compilers"
 _PROTOCOL = "runs are comparable only if they were measured in the same way"
@@ -64,6 +66,7 @@ def differences(before: Side, after: Side) -> list[Condition]:
                 found[name] = Condition(
                     name=name, before=was, after=now, why_not=_why_not(name, before, after)
                 )
+    found |= {each.name: each for each in _of_batch_sizes(before, after)}
     return sorted(found.values(), key=lambda each: each.why_not is None)
 
 
@@ -75,6 +78,32 @@ def _why_not(name: str, before: Side, after: Side) -> str | None:
     if name in _OF_IDENTITY and before.values(name) & after.values(name):
         return None
     return _WHY_NOT.get(name)
+
+
+def _of_batch_sizes(before: Side, after: Side) -> Iterator[Condition]:
+    """Name batch sizes, of models whose sizes are all others on the other side."""
+    known = [each for each in before.known if each in after.known and each != _BATCH]
+    was, now = (_sizes_by_case(each, known) for each in (before, after))
+    others = [each for each in was if each in now and not was[each] & now[each]]
+    if others:
+        all_before, all_after = (
+            ", ".join(sorted(set().union(*(side[each] for each in others)), key=_by_number))
+            for side in (was, now)
+        )
+        yield Condition(name="batch size", before=all_before, after=all_after)
+
+
+def _sizes_by_case(side: Side, known: Sequence[str]) -> dict[tuple[str, ...], set[str]]:
+    """Return the batch sizes of each case, by what else both sides know of it."""
+    found: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for each in side.entries:
+        if _BATCH in each.identity:
+            found[tuple(each.identity[name] for name in known)].add(each.identity[_BATCH])
+    return found
+
+
+def _by_number(size: str) -> tuple[int, str]:
+    return len(size), size
 
 
 def _of_identity(before: Side, after: Side) -> Iterator[Condition]:

@@ -65,6 +65,31 @@ def test_a_plan_that_differs_is_named(name: str) -> None:
     assert len(differing(side(), side(plan))) == 1
 
 
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ((2, 10), {}),
+        ((8, 10), {"batch size": ("2", "8")}),
+        ((10, 100), {"batch size": ("2, 10", "10, 100")}),
+        ((10, None), {"batch size": ("2, 10", "10, own")}),
+    ],
+)
+def test_batch_sizes_that_differ_are_named(
+    after: tuple[int | None, ...], told: dict[str, tuple[str, str]]
+) -> None:
+    """Nobody says then that no difference is known."""
+    sides = []
+    for sizes in ((2, 10), after):
+        cases = [
+            factories.case(model, batch_size=size)
+            for model, size in zip(("alexnet", "dcgan"), sizes, strict=True)
+        ]
+        records = [factories.measured_record(each) for each in cases]
+        entries = [entry for each in records for entry in of_arms([each])]
+        sides.append(of_run("run", factories.manifest(), records, entries))
+    assert differing(*sides) == told
+
+
 def test_how_limits_are_written() -> None:
     """With units."""
     plan = factories.plan(timeout_s=10.0, memory_limit_bytes=3 * 2**29)
