@@ -134,6 +134,7 @@ def _columns(condition: Condition, comparison: Comparison) -> Iterator[str]:
 
 
 def _told(figure: float, condition: Condition) -> str:
-    """Write a figure with three digits, or as many as show that it is beyond the limit."""
+    """Write a figure and its unit, with three digits or as many as show it beyond the limit."""
     texts = (f"{figure:.{digits}g}" for digits in range(3, 18))
-    return next(each for each in texts if condition.is_met(float(each)))
+    told = next(each for each in texts if condition.is_met(float(each)))
+    return f"{told}{_UNITS[str(condition.figure)]}"

@@ -46,7 +46,7 @@ def test_what_met_it_is_named() -> None:
     """With the figure, and where."""
     sides = side(Made(models=2), 0), side(Made(models=2, failing=frozenset({0, 1})), 1)
     rate, speedup, failing = compare(*sides, parse("passrate<95,speedup<1,newly-failing")).gates
-    assert rate.hits == ("inference, inductor, Torchbench: 0",)
+    assert rate.hits == ("inference, inductor, Torchbench: 0%",)
     assert speedup.hits == ("inference, inductor, Torchbench: not known",)
     assert failing.hits[0].startswith(
         "torchbench/model_00 inference inductor: newly failing, was pass, is FAIL_ACCURACY"
@@ -55,7 +55,13 @@ def test_what_met_it_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("condition", "told"),
-    [("passrate<70", "66.7"), ("passrate<66.7", "66.67"), ("passrate<66.67", "66.667")],
+    [
+        ("passrate<70", "66.7%"),
+        ("passrate<66.7", "66.67%"),
+        ("passrate<66.67", "66.667%"),
+        ("speedup<9", "1.15x"),
+        ("comptime>5", "9.84s"),
+    ],
 )
 def test_a_figure_is_told_from_its_limit(condition: str, told: str) -> None:
     """Rounded to it, or beyond, it would not say why the condition is met."""
