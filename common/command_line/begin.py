@@ -19,7 +19,7 @@ from dynamometer.results.store import store
 from dynamometer.results.values.records import Level, Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from dynamometer.common.interfaces.option import Request
@@ -106,6 +106,23 @@ def carried_out(
     if code == ExitCode.INTERRUPTED:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
     return code
+
+
+def execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()) -> int:
+    """Run a plan, or the rest of it, and say where the results are; records get the notes."""
+    # rich takes a while to import
+    from dynamometer.common.command_line.session import Session
+    from dynamometer.results.store import store
+
+    session = Session(manifest, directory, asked, notes)
+    plan = manifest.plan
+    with store.RunStore(directory) as events:  # from here on nobody else works on it
+        if plan.tuning and not registry.study(plan.study).decides:
+            from dynamometer.common.command_line.decisions import preparing
+
+            if not preparing.prepare(manifest, directory, notes):
+                return ExitCode.INTERRUPTED
+        return session.run(events)
 
 
 def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,28 +24,18 @@ from dynamometer.common.command_line.options import (
     refuse_non_utf8,
     without_argument,
 )
-from dynamometer.common.ending import ExitCode, exit_code_of
+from dynamometer.common.ending import exit_code_of
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
-from dynamometer.common.interfaces.option import Argument, Flag, defaults
-from dynamometer.common.interfaces.run_options import OUTPUT_DIR, REPORT_OPTIONS, run_options
+from dynamometer.common.interfaces.option import defaults
+from dynamometer.common.interfaces.run_options import OUTPUT_DIR, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dynamometer.common.command_line.options import GroupedCommand, Invocation
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.results.values.records import Manifest
-
-DIRECTORY = Argument[Path](
-    ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
-)
-"""Of `dynamometer resume`: the run's."""
-ANYWAY = Flag(
-    ("--anyway",), group="Execution",
-    help="Go on where files that are measured have changed; each record says so.",
-)  # fmt: skip
 
 
 def main(suite: str | None = None, argv: Sequence[str] | None = None) -> int:
@@ -106,20 +98,12 @@ def _script(suite: str) -> GroupedCommand:
 
 def _program() -> click.Group:
     """Make the `dynamometer` command."""
-    from dynamometer.common.command_line.stored import commands as stored_commands
-
-    makers = {
+    makers: dict[str, Callable[[], click.Command]] = {
         "run": _run_command,
-        "resume": _resume_command,
-        "calibrate": _calibrate_command,
         "decisions": _decisions_command,
         "corpus": _corpus_command,
-        "explain": _explain_command,
-        **stored_commands.makers(),
-        "compare": _compare_command,
-        "bisect": _bisect_command,
+        **{name: partial(_command_of, name) for name in _MODULES},
     }
-
     program = LazyGroup(
         makers,
         name="dynamometer",
@@ -151,6 +135,29 @@ def _program() -> click.Group:
     return program
 
 
+_MODULES = {
+    "bisect": "bisect.command",
+    "calibrate": "calibrate",
+    "compare": "compare",
+    "explain": "explain",
+    "export": "stored.export",
+    "history": "stored.history",
+    "index": "stored.indexing",
+    "report": "stored.report",
+    "repro": "stored.repro",
+    "resume": "stored.resume",
+    "rm": "stored.removal",
+    "serve": "stored.serve",
+    "show": "stored.show",
+}
+"""By command the module that holds its OPTIONS, `run` and HELP."""
+
+
+def _command_of(name: str) -> click.Command:
+    module = importlib.import_module(f"{__package__}.{_MODULES[name]}")
+    return command(name, module.OPTIONS, module.run, module.HELP)
+
+
 def _run_command() -> click.Command:
     every = run_options(
         options_of(*registry.studies()),
@@ -158,17 +165,6 @@ def _run_command() -> click.Command:
     )
     text = _RUN_HELP.format(suite="TARGET") + _TARGETS
     return command("run", (*every, TARGET), _run, text, reads_theirs=True)
-
-
-def _resume_command() -> click.Command:
-    options = (ANYWAY, *REPORT_OPTIONS, DIRECTORY)
-    return command("resume", options, _resume, "Finish an interrupted run.")
-
-
-def _calibrate_command() -> click.Command:
-    from dynamometer.common.command_line import calibrate
-
-    return command("calibrate", calibrate.OPTIONS, calibrate.run, calibrate.HELP)
 
 
 def _decisions_command() -> click.Command:
@@ -191,24 +187,6 @@ def _with_arguments(name: str, arguments: list[str]) -> int:
     """Run the `dynamometer` command with other arguments."""
     code = _called(_program(), "dynamometer", name, arguments)
     return code if isinstance(code, int) else 0
-
-
-def _explain_command() -> click.Command:
-    from dynamometer.common.command_line import explain
-
-    return command("explain", explain.OPTIONS, explain.run, explain.HELP)
-
-
-def _bisect_command() -> click.Command:
-    from dynamometer.common.command_line.bisect import command as bisect
-
-    return command("bisect", bisect.OPTIONS, bisect.run, bisect.HELP)
-
-
-def _compare_command() -> click.Command:
-    from dynamometer.common.command_line import compare
-
-    return command("compare", compare.OPTIONS, compare.run, compare.HELP)
 
 
 _RUN_HELP = """Measure what compiling does to the models of {suite}.
@@ -314,52 +292,7 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return begin.carried_out(
-        lambda: _execute(manifest, directory, asked), directory, asked, is_new=True
-    )
-
-
-def _resume(asked: Request, _: Invocation) -> int:
-    """Finish a run where it was begun.
-
-    Raises:
-        UsageError: it is no run.
-        UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
-            what differs.
-    """
-    from dynamometer.common.command_line import begin
-    from dynamometer.common.machine.environment import differences, read_environment, require_device
-    from dynamometer.common.planning import refusals, source_hashes
-    from dynamometer.results.store import store
-
-    directory = asked[DIRECTORY]
-    refusals.check_reporting(asked)
-    if not os.path.exists(directory / store.MANIFEST):  # noqa: PTH110  so is no name that is too long
-        msg = (
-            f"{directory} is not a run directory: it has no {store.MANIFEST}; `dynamometer ls runs`"
-            " shows which there are"
-        )
-        raise UsageError(msg)
-    manifest = store.read_manifest(directory)
-    study = registry.study(manifest.plan.study)
-    refusals.check_expectations(study, manifest.plan, asked)
-    refusals.check_output(study, manifest.plan, asked)
-    refusals.check_planned(manifest.plan)
-    require_device(manifest.plan.cases[0].device)
-    measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
-    edited = source_hashes.changed_files(manifest.sources, measured)
-    refused = () if asked[ANYWAY] else edited
-    changes = [*refused, *differences(manifest.environment, read_environment())]
-    if changes:
-        msg = (
-            f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
-            f" or measure anew: {manifest.command}"
-        )
-        if refused:
-            msg += "; --anyway goes on with changed files, and marks the records"
-        raise UnfitEnvironmentError(msg)
-    notes = [f"resumed though {each}" for each in edited]
-    return begin.carried_out(
-        lambda: _execute(manifest, directory, asked, notes), directory, asked, is_new=False
+        lambda: begin.execute(manifest, directory, asked), directory, asked, is_new=True
     )
 
 
@@ -375,20 +308,3 @@ def _doctor() -> int:
             click.echo(f"      {each.remedy}")
     unfit = any(each.level is Level.UNFIT for each in found)
     return UnfitEnvironmentError.exit_code if unfit else 0
-
-
-def _execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()) -> int:
-    """Run a plan, or the rest of it, and say where the results are; records get the notes."""
-    # rich takes a while to import
-    from dynamometer.common.command_line.session import Session
-    from dynamometer.results.store import store
-
-    session = Session(manifest, directory, asked, notes)
-    plan = manifest.plan
-    with store.RunStore(directory) as events:  # from here on nobody else works on it
-        if plan.tuning and not registry.study(plan.study).decides:
-            from dynamometer.common.command_line.decisions import preparing
-
-            if not preparing.prepare(manifest, directory, notes):
-                return ExitCode.INTERRUPTED
-        return session.run(events)

@@ -9,9 +9,9 @@ import factories
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import calibrate, cli, explain
+from dynamometer.common.command_line import calibrate, explain
 from dynamometer.common.command_line.options import command
-from dynamometer.common.command_line.stored import export, removal, repro, show
+from dynamometer.common.command_line.stored import export, removal, repro, resume, show
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
     Argument,
@@ -29,7 +29,7 @@ from dynamometer.common.interfaces.option import (
     defaults,
     never,
 )
-from dynamometer.common.interfaces.run_options import REPORT_OPTIONS, run_options
+from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.studies.study import options_of
 
@@ -43,7 +43,7 @@ OF_RUN = run_options(
 )
 COMMANDS: dict[str, tuple[Option[Any], ...]] = {
     "run": (*OF_RUN, TARGET),
-    "resume": (*REPORT_OPTIONS, cli.DIRECTORY),
+    "resume": resume.OPTIONS,
     "calibrate": calibrate.OPTIONS,
     "explain": explain.OPTIONS,
     "export": export.OPTIONS,

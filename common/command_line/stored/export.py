@@ -28,6 +28,11 @@ OUTPUT = Valued[str | None](
     " output]",
 )  # fmt: skip
 OPTIONS = (FORMAT, OUTPUT, RUN)
+HELP = """Write a stored run in the format of another program.
+
+RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
+0 for it. docs/exports.md describes the formats.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

@@ -50,6 +50,11 @@ PAGE = Valued[Path | None](
     help="A page of it, to be opened in a browser: charts of every series, with their changes.",
 )  # fmt: skip
 OPTIONS = (SUITE, ARMS, METRICS, SINCE, REGRESSED, JSON, PAGE, INDEX, RUNS, MODEL)
+HELP = """Show what became of a model, or of all models, over all runs.
+
+Where a level changed it says between which runs, and what of the environment changed there. What
+regressed lately: dynamometer history --since 4w --regressed. docs/history.md says how it is found.
+"""
 
 DEFAULT_METRICS = ("status", "speedup")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}

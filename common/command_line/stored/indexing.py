@@ -46,6 +46,12 @@ FROM_PARQUET = Several[Path](
     help="Add the runs of such a file, which are kept without a directory; may be repeated.",
 )  # fmt: skip
 OPTIONS = (FROM_PARQUET, REBUILD, PARQUET, INDEX, RUNS, FOLDERS)
+HELP = """Keep an index of runs, for `history`.
+
+DIR is a folder of run directories, or one of them, which is remembered: later only what is new or
+has changed is read. Run directories stay the truth; the index can be removed at any time, which
+loses only what it was given: folders, and runs from Parquet files.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

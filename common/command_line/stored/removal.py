@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
 YES = Flag(("--yes",), group="Execution", help="Don't ask.")
 OPTIONS = (YES, RUNS)
+HELP = """Remove runs, and say what that frees.
+
+Whatever isn't a run's directory is refused, and so is a run that is going on.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

@@ -38,6 +38,11 @@ INDEX_OF_RUNS = msgspec.structs.replace(
 )  # fmt: skip
 NO_HISTORY = Flag(("--no-history",), group="Output", help="Leave out what earlier runs were.")
 OPTIONS = (OUTPUT, NO_HISTORY, INDEX_OF_RUNS, RUNS)
+HELP = """Write stored runs as one page, to be read in a browser.
+
+RUN is a run's directory. Of two runs the page also says what changed from the first to the second.
+It is one file that asks no network for anything, so it can be mailed; docs/report.md describes it.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

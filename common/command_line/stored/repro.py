@@ -36,6 +36,7 @@ SCRIPT = Flag(
     help="Print a program that needs torch alone in place of the command, where the suite has it.",
 )  # fmt: skip
 OPTIONS = (START, SCRIPT, RUN, MODEL)
+HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
 
 
 def run(asked: Request, _: Invocation) -> int:

@@ -58,6 +58,11 @@ PORT = Valued(
     help="The port; 0 takes one that is free.",
 )  # fmt: skip
 OPTIONS = (HOST, PORT, INDEX, RUNS, FOLDERS)
+HELP = """Show runs in a browser, as they are when a page is read.
+
+DIR is a folder of run directories, which the index then knows, too. Nothing is written but the
+index, and nobody is served but this machine, unless --host says otherwise. Ctrl-C ends it.
+"""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 MODEL = Argument[str | None](("MODEL",), default=None, reads=click.STRING)
 OPTIONS = (RUN, MODEL)
+HELP = """Show a stored run again, or all that is known of one of its models.
+
+RUN is a run's directory. Of a MODEL: how each replicate ended and why, its samples block by block,
+the environment, the end of its log, and the command that repeats it. On a terminal lines end where
+it does; elsewhere they are whole.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:

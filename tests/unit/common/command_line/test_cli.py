@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import dynamometer
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import begin, cli
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.interfaces.run_options import CSV_COMPAT
 from dynamometer.common.machine.environment import read_environment
@@ -64,7 +64,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     monkeypatch.delenv("TORCHBENCH_ROOT", raising=False)
     monkeypatch.setattr("sys.argv", ["./torchbench.py"])
     made = Program()
-    monkeypatch.setattr(cli, "_execute", made.execute)
+    monkeypatch.setattr(begin, "execute", made.execute)
     return made
 
 
@@ -594,7 +594,7 @@ def test_how_a_run_can_end(
     def end(*words: object, **options: object) -> int:
         raise error
 
-    monkeypatch.setattr(cli, "_execute", end)
+    monkeypatch.setattr(begin, "execute", end)
     assert cli.main("torchbench", ["--only", "resnet18"]) == code
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import graph_files
 import pytest
 
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import begin, cli
 from dynamometer.results.store.graphs.corpus import Corpus
 from dynamometer.results.values.graphs import Origin, ScalarInput, Spread, TensorInput
 
@@ -152,7 +152,7 @@ def test_record_takes_no_letter_of_another_option(
 ) -> None:
     """The `o` in `-kmobilenet` is no `-o`, of which all spellings name the corpus."""
     kept = []
-    monkeypatch.setattr(cli, "_execute", lambda manifest, *_: kept.append(manifest) or 0)
+    monkeypatch.setattr(begin, "execute", lambda manifest, *_: kept.append(manifest) or 0)
     monkeypatch.chdir(tmp_path)
     assert cli.main(argv=["corpus", "record", *words.split(), "torchbench", "--scale", "tiny"]) == 0
     plan = kept[0].plan

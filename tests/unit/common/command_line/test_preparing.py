@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from fakes import FakeExecutor, RecordingSink
 
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import begin
 from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.command_line.decisions.preparing import _Stages
 from dynamometer.common.ending import ExitCode
@@ -88,7 +88,7 @@ def test_nobody_else_works_on_a_run_that_is_prepared(
 
     monkeypatch.setattr(preparing, "prepare", prepare)
     asked = defaults(REPORT_OPTIONS)
-    assert cli._execute(manifest, tmp_path / "run", asked) == ExitCode.INTERRUPTED
+    assert begin.execute(manifest, tmp_path / "run", asked) == ExitCode.INTERRUPTED
     with store.RunStore(tmp_path / "run"), pytest.raises(StoreError, match="by another process"):
-        cli._execute(manifest, tmp_path / "run", asked)
+        begin.execute(manifest, tmp_path / "run", asked)
     assert seen == [True]

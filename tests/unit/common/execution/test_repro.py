@@ -12,7 +12,7 @@ import graph_files
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import begin, cli
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.models.suites.tables import TableSuite
@@ -36,7 +36,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ma
         kept.append(manifest)
         return 0
 
-    monkeypatch.setattr(cli, "_execute", keep)
+    monkeypatch.setattr(begin, "execute", keep)
     monkeypatch.setattr("sys.argv", ["./torchbench.py"])
     monkeypatch.chdir(tmp_path)
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dynamometer.common import registry
-from dynamometer.common.command_line import cli
+from dynamometer.common.command_line import begin, cli
 from dynamometer.common.planning.source_hashes import changed_files, hashes_of
 from dynamometer.models.suites.user_models import SUITE
 from dynamometer.results.store import store
@@ -149,7 +149,7 @@ def test_a_run_is_not_gone_on_with_another_model(
         notes.extend(given)
         return 0
 
-    monkeypatch.setattr(cli, "_execute", keep)
+    monkeypatch.setattr(begin, "execute", keep)
     assert cli.main(None, ["run", "mine.py", "--accuracy"]) == 0
     (directory,) = (folder / "runs").iterdir()
     assert len(store.read_manifest(directory).sources) == len(RUN_WITH_MINE)

@@ -1,0 +1,73 @@
+"""`dynamometer resume`: an interrupted run, to be finished where it was begun."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dynamometer.common import registry
+from dynamometer.common.errors import UnfitEnvironmentError, UsageError
+from dynamometer.common.interfaces.option import Argument, Flag
+from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
+
+if TYPE_CHECKING:
+    from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.interfaces.option import Request
+
+DIRECTORY = Argument[Path](
+    ("DIRECTORY",), default=Path(), reads=click.Path(path_type=Path), is_required=True
+)
+ANYWAY = Flag(
+    ("--anyway",), group="Execution",
+    help="Go on where files that are measured have changed; each record says so.",
+)  # fmt: skip
+OPTIONS = (ANYWAY, *REPORT_OPTIONS, DIRECTORY)
+HELP = "Finish an interrupted run."
+
+
+def run(asked: Request, _: Invocation) -> int:
+    """Finish a run where it was begun.
+
+    Raises:
+        UsageError: it is no run.
+        UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
+            what differs.
+    """
+    from dynamometer.common.command_line import begin
+    from dynamometer.common.machine.environment import differences, read_environment, require_device
+    from dynamometer.common.planning import refusals, source_hashes
+    from dynamometer.results.store import store
+
+    directory = asked[DIRECTORY]
+    refusals.check_reporting(asked)
+    if not os.path.exists(directory / store.MANIFEST):  # noqa: PTH110  so is no name that is too long
+        msg = (
+            f"{directory} is not a run directory: it has no {store.MANIFEST}; `dynamometer ls runs`"
+            " shows which there are"
+        )
+        raise UsageError(msg)
+    manifest = store.read_manifest(directory)
+    study = registry.study(manifest.plan.study)
+    refusals.check_expectations(study, manifest.plan, asked)
+    refusals.check_output(study, manifest.plan, asked)
+    refusals.check_planned(manifest.plan)
+    require_device(manifest.plan.cases[0].device)
+    measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
+    edited = source_hashes.changed_files(manifest.sources, measured)
+    refused = () if asked[ANYWAY] else edited
+    changes = [*refused, *differences(manifest.environment, read_environment())]
+    if changes:
+        msg = (
+            f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
+            f" or measure anew: {manifest.command}"
+        )
+        if refused:
+            msg += "; --anyway goes on with changed files, and marks the records"
+        raise UnfitEnvironmentError(msg)
+    notes = [f"resumed though {each}" for each in edited]
+    return begin.carried_out(
+        lambda: begin.execute(manifest, directory, asked, notes), directory, asked, is_new=False
+    )
