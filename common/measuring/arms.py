@@ -183,7 +183,7 @@ def compile_arm(
         Exception: whatever the backend or the model raises.
     """
     stages, watch = context.stages, stopwatch(context)
-    snapshots, began = [capture.Snapshot.take()], Phases.now()
+    counters, began = [capture.Counters.take()], Phases.now()
     cached = internals.graphs_from_caches()
     calls_s: list[float] = []
 
@@ -193,7 +193,7 @@ def compile_arm(
         watch.synchronize()
         calls_s.append(watch.now() - started)
         if len(calls_s) == 1:
-            snapshots.append(capture.Snapshot.take())
+            counters.append(capture.Counters.take())
         return output
 
     with stages.at(Stage.COMPILE, name):
@@ -214,7 +214,7 @@ def compile_arm(
     with stages.at(Stage.COMPARE, name):
         checks = check(Checks(), reference, Call.FIRST, first)
         checks = check(checks, reference, Call.SECOND, second)
-    before, after_first_call = snapshots
+    before, after_first_call = counters
     return CompiledArm(
         name=name,
         step=step,

@@ -12,8 +12,8 @@ from dynamometer.results.values.records import CaptureStats
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """Dynamo's counters at one moment; numbers are differences of two snapshots."""
+class Counters:
+    """Dynamo's counters at one moment; numbers are differences of two of these."""
 
     graphs: int
     ops: int
@@ -25,7 +25,7 @@ class Snapshot:
     log: CompileLog
 
     @classmethod
-    def take(cls) -> Snapshot | None:
+    def take(cls) -> Counters | None:
         """Copy the counters; `None` where torch has not all of them any more."""
         try:
             return cls(
@@ -40,19 +40,19 @@ class Snapshot:
         except GoneError:
             return None
 
-    def _autograd(self, now: Snapshot, what: str) -> int:
+    def _autograd(self, now: Counters, what: str) -> int:
         return now.compiled_autograd[what] - self.compiled_autograd[what]
 
-    def stats_since(self, first_call: Snapshot) -> CaptureStats:
-        """Return what was captured since this snapshot was taken.
+    def stats_since(self, first_call: Counters) -> CaptureStats:
+        """Return what was captured since these were taken.
 
         Args:
             first_call: taken after the first call; frames that it compiled and that are compiled
                 again later on are recompiles. A frame that the first call itself compiles several
                 times is one that several of the model's parts share.
         """
-        now, log = Snapshot.take(), self.log.read()
-        assert now is not None, "there was a snapshot before"
+        now, log = Counters.take(), self.log.read()
+        assert now is not None, "there were counters before"
         breaks: Counter[str] = Counter()
         for reason, count in (now.breaks - self.breaks).items():
             breaks[headline(reason)] += count

@@ -94,9 +94,7 @@ class Entry:
 
 def identity_of(case: Case) -> dict[str, str]:
     """Return what a case is known by."""
-    flags = ("channels_last", "compiled_optimizer", "nopython")
-    is_set = [flag for flag in flags if getattr(case, flag)]
-    settings = [*case.matmul_setting, *is_set, *case.overrides.argv]
+    settings = [*case.matmul_setting, *case.flags, *case.overrides.argv]
     batch_size = OWN if case.batch_size is None else str(case.batch_size)
     values = (
         case.suite, case.label, case.mode, case.device, case.dtype, case.shapes, case.scale,

@@ -296,13 +296,17 @@ class Case(Value, frozen=True, kw_only=True):
             _escaped(self.device),
             self.dtype,
             *self.matmul_setting,
-            *["channels_last"] * self.channels_last,
-            *["compiled_optimizer"] * self.compiled_optimizer,
-            *["nopython"] * self.nopython,
+            *self.flags,
             ("dynamic" if self.dynamic else "static") + dims,
             self.scale,
             f"b{batch}",
         )
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Which settings are on that are either on or off."""
+        known = ("channels_last", "compiled_optimizer", "nopython")
+        return tuple(name for name in known if getattr(self, name))
 
     @property
     def _override_argv(self) -> tuple[str, ...]:

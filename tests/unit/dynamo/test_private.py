@@ -44,7 +44,7 @@ def test_what_is_gone_is_named_with_what_rests_on_it(name: str) -> None:
 @pytest.mark.usefixtures("name")
 def test_timing_goes_on_without_it() -> None:
     """What stands around a timed arm is asked without an error, whatever torch lacks."""
-    before = capture.Snapshot.take()
+    before = capture.Counters.take()
     phases = Phases.now()
     assert capture.frames_seen() >= 0
     assert internals.graphs_from_caches() >= 0
