@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import simulated
 from simulated import Machine, alarms, called, judged, measured, without_errors
 
-from dynamometer.results.statistics.scatter import updated
+from dynamometer.results.statistics.between_processes import by_others
 from dynamometer.results.statistics.significance import LATENCY_FLOOR, SIGNIFICANT_P
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, BetweenProcessSd
@@ -86,6 +86,14 @@ def _page(trials: int) -> str:
         "A guess can't be right of every machine: on steady ones fewer than 5 % are called",
         "different, and intervals are wider than need be.",
         f"In a run of {MODELS} models each is judged by what the others teach when it ends.",
+        "",
+        "## Machines that have become less steady since they were known",
+        "",
+        f"Known are {_words(KNOWN)}.",
+        "A run's cases teach each other beside that; a single model has nothing but its own few",
+        "processes against it.",
+        "",
+        *_table("error within a process", WITHIN, _changed_rows(trials)),
         "",
         "## Few blocks, and blocks that resemble their neighbours",
         "",
@@ -167,24 +175,47 @@ def _machine_rows(trials: int) -> list[Row]:
     ]
 
 
-def _of_many(machine: Machine, runs: int) -> list[Ratio]:
+def _changed_rows(trials: int) -> list[Row]:
+    def of(between: float, models: int) -> Callable[[float], str]:
+        def share(within: float) -> str:
+            machine = Machine(between, within)
+            return _percent(alarms(_of_many(machine, trials // models, KNOWN, models)))
+
+        return share
+
+    return [
+        (f"{between:.1%} between, {models} model{'s' * (models > 1)}", of(between, models))
+        for between in (KNOWN.sd_log, 0.012, 0.018)
+        for models in (1, 3, MODELS)
+    ]
+
+
+def _of_many(
+    machine: Machine, runs: int, known: BetweenProcessSd = ASSUMED_SD, models: int = MODELS
+) -> list[Ratio]:
     """Judge each case by what all others of its run teach."""
     found = []
     for seed in range(runs):
-        cases = [simulated.taken(each, ASSUMED_SD) for each in measured(machine, MODELS, seed)]
-        scatters = [simulated.scatter(each) for each in cases]
-        for index, case in enumerate(cases):
-            between_sd = updated(ASSUMED_SD, scatters[:index] + scatters[index + 1 :])
+        cases = [simulated.taken(each, known) for each in measured(machine, models, seed)]
+        told = by_others(known, [simulated.scatter(each) for each in cases])
+        for case, between_sd in zip(cases, told, strict=True):
             found += judged([case], between_sd, Protocol(replicates=len(case)))
     return found
 
 
 def _drift_rows(trials: int) -> list[Row]:
-    def of(blocks: int, correlation: float, *, shuffled: bool = False) -> Callable[[float], str]:
+    def of(
+        blocks: int,
+        correlation: float,
+        known: BetweenProcessSd = KNOWN,
+        protocol: Protocol = simulated.USUAL,
+        *,
+        shuffled: bool = False,
+    ) -> Callable[[float], str]:
         def share(within: float) -> str:
             machine = Machine(within=within, blocks=blocks, correlation=correlation)
             cases = measured(machine, trials, shuffled=shuffled)
-            return _percent(alarms(judged(cases, KNOWN)))
+            return _percent(alarms(judged(cases, known, protocol)))
 
         return share
 
@@ -197,6 +228,14 @@ def _drift_rows(trials: int) -> list[Row]:
         ("24 blocks, correlation 0.8", of(24, 0.8)),
         ("8 blocks, correlation 0.8", of(8, 0.8)),
         ("90 blocks, correlation 0.95", of(90, 0.95)),
+        *(
+            (
+                f"{whose}, one process, {blocks} blocks, correlation 0.8",
+                of(blocks, 0.8, known, SCREENING),
+            )
+            for whose, known in (("known machine", KNOWN), ("first run", ASSUMED_SD))
+            for blocks in (8, 24)
+        ),
     ]
 
 
