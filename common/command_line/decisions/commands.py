@@ -106,7 +106,7 @@ def _export(asked: Request, _: Invocation) -> int:
     """Write all decisions.
 
     Raises:
-        UsageError: the file can't be written.
+        UsageError: the file can't be written, or is the one that they are in.
     """
     from dynamometer.results.store.decisions import exported
 
@@ -115,6 +115,9 @@ def _export(asked: Request, _: Invocation) -> int:
     if path == Path("-"):
         click.echo(text, nl=False)
         return 0
+    if path.exists() and path.samefile(asked[DECISIONS]):
+        msg = f"{path} is the file that the decisions are in; name another file"
+        raise UsageError(msg)
     write_text(path, text)
     return 0
 
@@ -123,7 +126,8 @@ def _import(asked: Request, _: Invocation) -> int:
     """Add decisions to those there are.
 
     Raises:
-        UsageError: the file can't be read, or holds something else, or what is not to be trusted.
+        UsageError: the file can't be read, or holds something else, or what is not to be trusted;
+            or that of `--decisions` can't be written.
     """
     from dynamometer.common.planning.choosable import (
         free_text,
@@ -162,7 +166,8 @@ def _import(asked: Request, _: Invocation) -> int:
                 " was imported. --trust takes it, if you know what it does"
             )
             raise UsageError(msg)
-    changed = Decisions(asked[DECISIONS]).merge(*found)
+    with store_errors_as_usage():
+        changed = Decisions(asked[DECISIONS]).merge(*found)
     click.echo(f"{changed} of {count} decisions put into {asked[DECISIONS]}")
     if unknown:
         left = f"{count - len(found)} left out, on what is no backend here"

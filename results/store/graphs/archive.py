@@ -76,8 +76,11 @@ def write_tar(corpus: Corpus, path: Path) -> int:
     Its first member says what there is in it, so that half of it isn't taken for all.
 
     Raises:
-        StoreError: the file can't be written, or couldn't be imported.
+        StoreError: the file can't be written, is in the corpus' folder, or couldn't be imported.
     """
+    if path.resolve().is_relative_to(corpus.folder.resolve()):
+        msg = f"{path} is in the folder of the corpus itself; name a file that is elsewhere"
+        raise StoreError(msg)
     names = sorted(
         str(each.relative_to(corpus.folder))
         for folder in (GRAPHS, MODELS)

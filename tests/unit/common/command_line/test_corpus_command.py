@@ -87,6 +87,18 @@ def test_a_corpus_goes_to_another_machine(
     assert Corpus(other).keys() == [KEY]
 
 
+def test_a_corpus_is_not_exported_into_itself(
+    corpus: Corpus, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `-o` names the corpus here, and its own files would be lost."""
+    marker = corpus.folder / "corpus.json"
+    before = marker.read_bytes()
+    for name in (marker, corpus.folder / "graphs" / "new.tar"):
+        assert cli.main(argv=["corpus", "export", "-o", str(corpus.folder), str(name)]) == 2
+        assert "is in the folder of the corpus itself" in capsys.readouterr().err
+        assert not name.exists() or name.read_bytes() == before
+
+
 @pytest.mark.parametrize("words", [["list"], ["export", "x.tar", "-o"]])
 def test_a_folder_that_is_no_corpus_is_said_to_be(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

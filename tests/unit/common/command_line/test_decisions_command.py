@@ -72,6 +72,29 @@ def test_a_file_that_is_none_of_decisions_is_a_mistake_of_the_command(
         assert "text can't be used as a file of decisions" in capsys.readouterr().err
 
 
+def test_an_import_into_what_is_no_file_of_decisions_is_one_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Writing is no other than reading: neither a damaged file nor one that can't be made."""
+    Path("text").write_text("no decisions, " * 99)
+    typed = exported([factories.decision()])
+    for name, said in (("text", "can't be used"), ("text/new.sqlite", "can't be made")):
+        assert ran(monkeypatch, "import", "--decisions", name, typed=typed) == 2
+        assert f"{name} {said}" in capsys.readouterr().err
+
+
+def test_decisions_are_not_exported_over_themselves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By whatever name: the file stays as it is."""
+    Path("link").symlink_to(USUAL)
+    before = USUAL.read_bytes()
+    for name in (str(USUAL), "link"):
+        assert ran(monkeypatch, "export", name) == 2
+        assert f"{name} is the file that the decisions are in" in capsys.readouterr().err
+    assert USUAL.read_bytes() == before
+
+
 def test_where_nothing_was_timed_that_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
