@@ -108,7 +108,15 @@ def synchronize() -> None:
 
 def copied(values: Sequence[Any]) -> list[Any]:
     """Copy inputs, strides and all: graphs may change what they are called with."""
-    return [each.detach().clone() if isinstance(each, torch.Tensor) else each for each in values]
+    return [copy_of(each) if isinstance(each, torch.Tensor) else each for each in values]
+
+
+def copy_of(given: torch.Tensor) -> torch.Tensor:
+    """Copy a tensor with the memory between its elements, which a graph can reach too."""
+    shape, stride = given.shape, given.stride()
+    needed = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    count = 0 if 0 in shape else needed
+    return given.detach().as_strided((count,), (1,)).clone().as_strided(shape, stride)
 
 
 def first_line(error: Exception) -> str:

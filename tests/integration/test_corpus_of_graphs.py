@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
 
 from dynamometer.common.command_line import cli
 from dynamometer.results.store import store
@@ -153,6 +154,26 @@ def test_a_plain_script_says_what_is_not_there(
         plain_script().main()
     assert ended.value.code == 2
     assert "there is no nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        torch.arange(128.0).reshape(8, 16)[:, 2:7],
+        torch.ones(1, 4).expand(8, 4),
+        torch.ones(8, 16)[:, :0],
+        torch.tensor(3.0, requires_grad=True),
+    ],
+)
+def test_a_plain_script_copies_memory_as_it_is(given: torch.Tensor) -> None:
+    """With gaps between elements, and where several are one."""
+    (copied,) = plain_script().copied([given])
+    assert copied.stride() == given.stride()
+    assert copied.equal(given)
+    assert copied.data_ptr() != given.data_ptr() or not given.numel()
+    if given.stride() == (16, 1) and given.numel():
+        reached = [each.as_strided((2, 2), (16, 1)).tolist() for each in (given, copied)]
+        assert reached[0] == reached[1]
 
 
 def test_a_plain_script_goes_on_where_eager_raises() -> None:
