@@ -68,7 +68,7 @@ def dtype_of(name: str) -> torch.dtype:
 
 
 def refuse_unplain(tensor: torch.Tensor) -> None:
-    """Raise unless a tensor is dense memory of torch's own class.
+    """Raise unless a tensor is dense memory of torch's own class, whose values are as stored.
 
     Raises:
         UnsaveableError: it isn't.
@@ -76,6 +76,13 @@ def refuse_unplain(tensor: torch.Tensor) -> None:
     plain = type(tensor) in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
     if not plain or tensor.layout is not torch.strided or tensor.is_quantized:
         msg = f"it takes a {type(tensor).__name__} of layout {tensor.layout}, no plain tensor"
+        raise UnsaveableError(msg)
+    if tensor.is_meta:
+        msg = "it takes a tensor on device meta, which has no values"
+        raise UnsaveableError(msg)
+    if tensor.is_conj() or tensor.is_neg():
+        kind = "conjugate" if tensor.is_conj() else "negative"
+        msg = f"it takes a tensor that is the {kind} of what is stored"
         raise UnsaveableError(msg)
 
 

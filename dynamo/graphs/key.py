@@ -62,6 +62,8 @@ def _kind(node: fx.Node, given: Any, symbols: dict[str, str]) -> list[Any]:
         *(str(each) for each in (given.dtype, given.device, given.layout)),
         given.requires_grad and is_of_dynamo(node),
         is_weight(node),
+        *(["conjugate"] if given.is_conj() else []),
+        *(["negative"] if given.is_neg() else []),
     ]
 
 

@@ -36,7 +36,8 @@ def is_within_autocast(inputs: Sequence[Any]) -> bool:
     As a part of a model behind a graph break is: nothing in the graph, nor its key, says so.
     """
     devices = {each.device.type for each in inputs if isinstance(each, torch.Tensor)}
-    return any(map(torch.is_autocast_enabled, devices))
+    # Of a device without autocast, such as meta, torch can't be asked.
+    return any(map(torch.is_autocast_enabled, filter(torch.amp.is_autocast_available, devices)))
 
 
 def by_parts(compile_part: Callable[[Part], Compiler]) -> Compiler:

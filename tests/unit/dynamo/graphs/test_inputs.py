@@ -137,6 +137,9 @@ def test_a_gradient_is_asked_for_again() -> None:
     [
         object(),
         torch.ones(3).to_sparse(),
+        torch.ones(3, device="meta"),
+        torch.ones(3, dtype=torch.complex64).conj(),
+        torch.ones(3, dtype=torch.complex64).conj().imag,
     ],
 )
 def test_what_is_no_plain_tensor_is_refused(value: Any) -> None:

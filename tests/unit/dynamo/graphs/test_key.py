@@ -76,6 +76,7 @@ def test_shapes_are_in_it(one: list[int], two: list[int]) -> None:
         torch.ones(4, 1).expand(4, 6),
         torch.nn.Parameter(torch.ones(4, 6)),
         torch.ones(4, 6).to_sparse(),
+        torch._neg_view(torch.ones(4, 6)),
         3.0,
         None,
     ],
@@ -84,6 +85,13 @@ def test_the_kind_of_an_input_is_in_it(other: Any) -> None:
     """Strides, dtype, device, layout, and whether a gradient is needed make other keys."""
     key = graph_key(traced_by_dynamo(), INPUTS)
     assert graph_key(traced_by_dynamo(), (other, INPUTS[1])) != key
+
+
+def test_a_conjugate_is_told_from_what_is_stored() -> None:
+    """As its values are others."""
+    stored = torch.ones(4, 6, dtype=torch.complex64)
+    keys = {graph_key(example(), (each, stored)) for each in (stored, stored.conj())}
+    assert len(keys) == 2
 
 
 def traced_by_dynamo() -> fx.GraphModule:

@@ -105,6 +105,16 @@ def test_a_graph_that_no_file_can_hold_has_a_key_and_a_reason(corpus: Corpus) ->
     assert corpus.keys() == [saved.key]
 
 
+def test_an_input_without_values_is_a_reason_and_no_end(corpus: Corpus) -> None:
+    """Tensors on device meta are run, and left out."""
+    recording = recorder(corpus, ORIGIN)
+    with torch.no_grad():
+        torch.compile(torch.sin, backend=recording.compiler)(torch.ones(3, device="meta"))
+    (refused,) = recording.model.graphs
+    assert "device meta" in (refused.reason or "")
+    assert corpus.keys() == []
+
+
 def _graph_of_sparse(sparse: torch.Tensor) -> tuple[torch.fx.GraphModule, list[torch.Tensor]]:
     graph = torch.fx.Graph()
     graph.output(graph.call_function(torch.neg, (graph.placeholder("x"),)))
