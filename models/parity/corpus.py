@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from dynamometer.models.parity.roots import provided_by, roots_of
 from dynamometer.results.store.reading import BAD_PYTHON, opened
 from dynamometer.results.values.cases import ModelSpec
+from dynamometer.results.values.parity import NO_TEST_CASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,6 +43,7 @@ _LONGEST = 1 << 20
 """Bytes of a file that is read for several workers at once; a larger one each reads itself."""
 _FILES = 4
 """Whose lists are kept: cases of one file mostly follow each other."""
+FORM = "a test case is (Class, init_args, forward_args)"
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
 
@@ -113,9 +115,9 @@ class Corpus:
 
         Raises:
             LookupError: the file holds no such test case any more.
-            ValueError: the file's list can't be read.
-            SkippedError: the class has no forward.
+            SkippedError: the file's list, or the entry, can't be read; or the class has no forward.
         """
+        from dynamometer.common.interfaces.outcome import SkippedError
         from dynamometer.models.parity.importing import load
 
         del case
@@ -124,7 +126,8 @@ class Corpus:
             msg = f"the corpus holds no test case {spec.name} any more"
             raise LookupError(msg)
         if found.fault is not None:
-            raise ValueError(found.fault)
+            msg = f"{NO_TEST_CASE}: {found.fault}"
+            raise SkippedError(msg)
         return load(found)
 
 
@@ -186,7 +189,7 @@ def project_of(file: Path) -> str:
 
     It has no dots, which end it in the name of a test case.
     """
-    return file.stem.removeprefix(_PREFIX).replace(".", "_")
+    return (file.stem.removeprefix(_PREFIX) or file.stem).replace(".", "_")
 
 
 def files_of(path: Path) -> list[Path]:
@@ -284,8 +287,7 @@ def _case(file: Path, first_line: int, index: int, entry: ast.expr) -> CorpusCas
         case ast.Tuple(elts=[ast.Name(id=name), _, _, *_]):
             return CorpusCase(file, index, name)
     line = first_line + entry.lineno - 1
-    fault = f"{file}, line {line}: a test case is (Class, init_args, forward_args)"
-    return CorpusCase(file, index, _NO_CLASS, fault)
+    return CorpusCase(file, index, _NO_CLASS, f"{file}, line {line}: {FORM}")
 
 
 def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:

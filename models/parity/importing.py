@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -15,11 +15,13 @@ from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
 from dynamometer.models.parity.absent import absent_as_stand_ins
 from dynamometer.models.parity.compiling import MODULE, code_of
+from dynamometer.models.parity.corpus import FORM
 from dynamometer.models.parity.offered import patch_functional
 from dynamometer.models.parity.roots import forget_others, roots_of
+from dynamometer.results.values.parity import NO_TEST_CASE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from pathlib import Path
     from types import ModuleType
 
@@ -32,6 +34,7 @@ _USUAL = (
     "torchaudio", "torchvision", "tqdm", "unittest.mock", "yaml",
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
+_PAIR = 2
 _UNLISTED = (
     "TESTCASES of {case.file.name} has {count} entries once the file is run, and {case.listed} in"
     " its text: only these are test cases"
@@ -56,7 +59,8 @@ def load(case: CorpusCase) -> LoadedModel:
 
     Raises:
         LookupError: the file's list has another entry there by now.
-        SkippedError: the class has no forward, so there is nothing to capture.
+        SkippedError: the entry is no test case; or the class has no forward, so there is nothing to
+            capture.
         Exception: whatever the file, the class or its functions raise.
     """
     with absent_as_stand_ins(MODULE) as imports:
@@ -68,20 +72,43 @@ def load(case: CorpusCase) -> LoadedModel:
             msg = f"{case.file.name} holds no test case {case.index} of {case.class_name} any more"
             raise LookupError(msg)
         kind, init_args, forward_args = entries[case.index][:3]
+        if not (isinstance(kind, type) and hasattr(kind, "forward")):
+            raise _refused(case, f"{case.class_name} is no class of nn.Module")
         if kind.forward is nn.Module.forward:
             msg = f"{case.class_name} has no forward"
             raise SkippedError(msg)
         if case.listed not in {None, len(entries)}:
             imports.notes.add(_UNLISTED.format(case=case, count=len(entries)))
-        args, kwargs = init_args()
+        args, kwargs = _arguments(case, "init_args", init_args)
         made = kind(*args, **kwargs)
-        inputs, keyword_inputs = forward_args()
+        inputs, keyword_inputs = _arguments(case, "forward_args", forward_args)
     return LoadedModel(
         module=made,
         args=tuple(inputs),
         kwargs=dict(keyword_inputs),
         notes=tuple(sorted(imports.notes)),
     )
+
+
+def _arguments(case: CorpusCase, name: str, function: Any) -> tuple[Iterable[Any], Any]:
+    """Call a function of a test case, which gives positional and keyword arguments.
+
+    Raises:
+        SkippedError: it is no function, or gives something else.
+        Exception: whatever it raises.
+    """
+    if not callable(function):
+        raise _refused(case, f"its {name} is no function")
+    found = function()
+    if not isinstance(found, (tuple, list)) or len(found) != _PAIR:
+        raise _refused(case, f"its {name} doesn't return a list and a dictionary")
+    args, kwargs = found
+    return args, kwargs
+
+
+def _refused(case: CorpusCase, why: str) -> SkippedError:
+    place = f"{case.file}, entry {case.index + 1} of TESTCASES"
+    return SkippedError(f"{NO_TEST_CASE}: {place}: {why}; {FORM}")
 
 
 def import_file(file: Path) -> ModuleType:

@@ -34,6 +34,8 @@ NO_FORWARD = "it has no forward"
 """How the reason of a class begins that no arguments were found for."""
 NOT_A_MODULE, NOT_READ = "it is no class of nn.Module", "its file can't be read"
 """How the reason begins of what is no class that could be tried."""
+NO_TEST_CASE = "it is no test case"
+"""How the reason begins of what a corpus holds in the place of a test case."""
 
 
 class CorpusEntry(Value, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import pytest
 
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import defaults
+from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
 from dynamometer.models.parity import FROM_SOURCE, SUITE
@@ -20,6 +22,7 @@ from dynamometer.models.parity.compiling import code_of
 from dynamometer.models.parity.corpus import Corpus, case_of, cases_of, holds_test_cases
 from dynamometer.models.parity.roots import roots_of
 from dynamometer.results.values.cases import Scale
+from dynamometer.results.values.parity import NO_TEST_CASE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,11 +68,15 @@ def test_a_checkout_and_a_file_are_targets(tmp_path: Path) -> None:
 
 
 def test_a_folder_s_own_files_come_before_those_of_a_checkout(tmp_path: Path) -> None:
-    """A folder `generated` in a corpus doesn't hide it; dots of a file's name are no project's."""
+    """A folder `generated` in a corpus doesn't hide it; dots of a file's name are no project's.
+
+    Nor is nothing at all.
+    """
     (tmp_path / "generated").mkdir()
     corpus(tmp_path / "generated", net=ONE)
-    corpus(tmp_path, **{"yolo.v5": ONE})
-    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["yolo_v5.A"]
+    corpus(tmp_path, **{"yolo.v5": ONE, "": ONE})
+    assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["test_.A", "yolo_v5.A"]
+    assert case_of(str(tmp_path), "test_.A") is not None
     assert case_of(str(tmp_path), "yolo_v5.A") is not None
 
 
@@ -154,7 +161,8 @@ def test_a_file_that_cant_be_read_costs_no_other(tmp_path: Path) -> None:
     folder = corpus(tmp_path, broken="TESTCASES = [(A, lambda: ([], {'a': f(b.c=4)}))]", net=ONE)
     found = Corpus(folder)
     assert [each.name for each in found.specs()] == ["broken.TESTCASES", "net.A"]
-    with pytest.raises(ValueError, match=r"test_broken\.py, from line 3: the list .* no Python"):
+    wanted = rf"^{NO_TEST_CASE}: .*test_broken\.py, from line 3: the list .* no Python"
+    with pytest.raises(SkippedError, match=wanted):
         found.load(found.specs()[0], factories.case("broken.TESTCASES"))
     with pytest.raises(ValueError, match=r"test_broken\.py"):
         Corpus(f"{folder}/test_broken.py").specs()
@@ -270,6 +278,35 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
     ):
         SUITE.opening(typed.but(FROM_SOURCE, ("torchvision", hidden)))
     assert SUITE.opening(typed) == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("(f, f, f)", "f is no class of nn.Module"),
+        ("(A, [], f)", "its init_args is no function"),
+        ("(A, lambda: [], f)", "its init_args doesn't return a list and a dictionary"),
+        (
+            "(A, f, lambda: torch.ones(2))",
+            "its forward_args doesn't return a list and a dictionary",
+        ),
+    ],
+)
+def test_an_entry_that_is_no_test_case_is_skipped(tmp_path: Path, entry: str, why: str) -> None:
+    """Which one it is and how one looks is said, and eager is not blamed."""
+    text = (
+        "import torch\n"
+        "class A(torch.nn.Module):\n"
+        "    def forward(self): ...\n"
+        "def f(): return [], {}\n"
+        f"TESTCASES = [(A, f, f), {entry}]\n"
+    )
+    (tmp_path / "test_p.py").write_text(text)
+    suite = Corpus(str(tmp_path))
+    spec = suite.specs()[1]
+    wanted = f"test_p.py, entry 2 of TESTCASES: {why}; a test case is (Class, init_args"
+    with pytest.raises(SkippedError, match=f"^{NO_TEST_CASE}: .*{re.escape(wanted)}"):
+        suite.load(spec, factories.case(spec.name))
 
 
 @pytest.mark.timeout(30)
