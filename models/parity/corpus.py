@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from dynamometer.models.parity.roots import provided_by, roots_of
 from dynamometer.results.store.reading import BAD_PYTHON, opened
 from dynamometer.results.values.cases import ModelSpec
-from dynamometer.results.values.parity import NO_TEST_CASE
+from dynamometer.results.values.parity import FORM, NO_TEST_CASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +43,6 @@ _LONGEST = 1 << 20
 """Bytes of a file that is read for several workers at once; a larger one each reads itself."""
 _FILES = 4
 """Whose lists are kept: cases of one file mostly follow each other."""
-FORM = "a test case is (Class, init_args, forward_args)"
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
 

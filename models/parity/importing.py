@@ -15,10 +15,9 @@ from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.torchvision_schemas import define_missing_schemas
 from dynamometer.models.parity.absent import absent_as_stand_ins
 from dynamometer.models.parity.compiling import MODULE, code_of
-from dynamometer.models.parity.corpus import FORM
 from dynamometer.models.parity.offered import patch_functional
 from dynamometer.models.parity.roots import forget_others, roots_of
-from dynamometer.results.values.parity import NO_TEST_CASE
+from dynamometer.results.values.parity import FORM, NO_TEST_CASE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -36,6 +36,7 @@ NOT_A_MODULE, NOT_READ = "it is no class of nn.Module", "its file can't be read"
 """How the reason begins of what is no class that could be tried."""
 NO_TEST_CASE = "it is no test case"
 """How the reason begins of what a corpus holds in the place of a test case."""
+FORM = "a test case is (Class, init_args, forward_args)"
 
 
 class CorpusEntry(Value, frozen=True, kw_only=True):
