@@ -145,15 +145,13 @@ def is_built_in(kind: Kind, name: str) -> bool:
     return name in _BUILT_IN[kind]
 
 
-def is_registered(kind: Kind, name: str) -> bool:
-    """Return whether a name stands for something; a `module:attribute` is none."""
-    return name in _BUILT_IN[kind] or name in targets(kind) or _of_dynamo(kind, name)
+def is_backend(name: str) -> bool:
+    """Return whether a name is a backend's; a `module:attribute` is none."""
+    return is_built_in("backends", name) or name in targets("backends") or _is_of_dynamo(name)
 
 
-def _of_dynamo(kind: Kind, name: str) -> bool:
+def _is_of_dynamo(name: str) -> bool:
     """Return whether it is a backend that nobody registered here, and `torch.compile` knows."""
-    if kind != "backends":
-        return False
     from dynamometer.dynamo.backends import torch_names
 
     return torch_names.is_known(name)
@@ -177,7 +175,7 @@ def target(kind: Kind, name: str) -> str:
             raise UsageError(_cannot_load(kind, name, name, _not_found(package)))
         return name
     known = targets(kind)
-    if name not in known and _of_dynamo(kind, name):
+    if kind == "backends" and name not in known and _is_of_dynamo(name):
         return f"dynamometer.dynamo.backends.named:{name}"
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""

@@ -59,7 +59,7 @@ def read(text: str) -> ArmName:
         UsageError: nothing follows the colon.
     """
     backend, colon, rest = text.partition(":")
-    if not colon or not registry.is_registered("backends", backend):
+    if not colon or not registry.is_backend(backend):
         return ArmName(text)
     words = _WORDS.findall(rest)
     options = tuple(dict.fromkeys(map(_option, words)))

@@ -1,4 +1,4 @@
-"""What decisions may be made for: whether it is asked for, or comes from elsewhere."""
+"""Which arms a decision may name, in `--candidate` or in an imported file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_known(text: str) -> bool:
 def is_foreign(text: str) -> bool:
     """Return whether an arm is code that is named by its place, and is imported and called."""
     backend, colon, _ = text.partition(":")
-    return bool(colon) and not registry.is_registered("backends", backend)
+    return bool(colon) and not registry.is_backend(backend)
 
 
 def free_text(text: str) -> str | None:

@@ -37,7 +37,7 @@ Leaves = Mapping[str, Leaf]
 """By path, as one would write it in Python."""
 
 
-def collect(tree: object, path: str = "output", *, strides: bool = True) -> dict[str, Leaf]:
+def collect(tree: object, path: str = "output") -> dict[str, Leaf]:
     """Walk a result down to its leaves and keep them.
 
     A mapping (`ModelOutput` is one) and a plain dictionary of the same keys have the same leaves:
@@ -49,14 +49,13 @@ def collect(tree: object, path: str = "output", *, strides: bool = True) -> dict
     Args:
         tree: what to walk.
         path: of the tree.
-        strides: whether those of its tensors are part of their kind.
     """
-    return keep_all(by_path(tree, path), strides=strides)
+    return keep_all(by_path(tree, path))
 
 
-def keep_all(values: Mapping[str, object], *, strides: bool = True) -> dict[str, Leaf]:
-    """Copy leaves that were walked to, as `keep` does each."""
-    return {path: keep(value, strides=strides) for path, value in values.items()}
+def keep_all(values: Mapping[str, object]) -> dict[str, Leaf]:
+    """Copy leaves that were walked to, as `keep` does each; strides are part of their kind."""
+    return {path: keep(value, strides=True) for path, value in values.items()}
 
 
 def by_path(tree: object, path: str) -> dict[str, object]:

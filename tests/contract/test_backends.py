@@ -10,6 +10,7 @@ from torch import nn
 from dynamometer.common import registry
 from dynamometer.dynamo.backends.backends import Backend, as_backend
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
+from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES
 
 NAMES = sorted(registry.targets("backends"))
 SLOW = {
@@ -59,6 +60,13 @@ def test_it_is_available_somewhere(backend: Backend) -> None:
     """A backend that works nowhere has no place in the registry, but for a missing package."""
     reasons = [backend.available(device) for device in ("cpu", "cuda")]
     assert None in reasons or any("needs the package" in (reason or "") for reason in reasons)
+
+
+def test_its_version_is_part_of_what_is_recorded(backend: Backend) -> None:
+    """Records and decisions hold the versions of torch and of `RUNTIME_PACKAGES` alone."""
+    known = {name.replace("_", "-") for name in ("torch", *RUNTIME_PACKAGES)}
+    distribution = getattr(backend, "distribution", "torch")
+    assert distribution.replace("_", "-") in known
 
 
 @pytest.mark.parametrize("name", QUICK)
