@@ -2,7 +2,7 @@
 """Check, again and again, what needs a real clock, and say how often it went as it should.
 
     make check-timing
-    python bench/check_timing.py --repeats 20 --only threads --output docs/check-timing.md
+    python bench/check_timing.py --repeats 20 --only threads --output /tmp/check-timing.md
 
 No test depends on how fast or steady its machine is (docs/timing-tests.md); what does is here. It
 reports rates and judges none of them: exits with 1 only if a check could not be made.

@@ -8,7 +8,7 @@ r"""Find out what it gains to cut graphs in parts, each computed by its best bac
     python bench/cut_graphs.py predict parts --decisions cuts.sqlite
     python bench/cut_graphs.py measure corpus parts --decisions cuts.sqlite --runs runs
     python bench/cut_graphs.py page parts --decisions cuts.sqlite --runs runs \
-        --output docs/cut-graphs.md
+        --output /tmp/cut-graphs.md
 
 `cut` puts the parts of each graph into a corpus of their own. `predict` adds up the parts' times,
 as if boundaries cost nothing: a bound of the gain. `measure` times what the bound leaves open

@@ -1,7 +1,7 @@
 """Tensors within lists, tuples, dictionaries, and whatever libraries tell torch is a container.
 
-torch does all of it, by functions that it doesn't promise; without them it is Python's own
-containers only that are gone through. They are looked up once, as Dynamo traces who calls them.
+torch does all of it, by functions that it doesn't promise; without them only lists, tuples and
+dictionaries are gone through. They are looked up at import, as Dynamo would trace the look-up.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ class Alteration(Enum):
     BUT_LARGEST = "all, but whole numbers only change places"
     BUT_ZEROS = "all but numbers that are all zero"
     BUT_CONSTANTS = "all but whole numbers that are all the same"
-    BUT_BOTH = "all but these two"
-    BUT_THESE = "all but these two, and whole numbers only change places"
+    BUT_BOTH = "all but numbers that are all zero, and whole numbers that are all the same"
+    BUT_THESE = "all but these, and whole numbers only change places"
     NUMBERS = "numbers, unless they are all zero"
 
     @property

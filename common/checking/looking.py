@@ -65,7 +65,7 @@ class Settings:
     Attributes:
         seed: every generator is seeded with it before every call.
         tolerance: what share of itself an element may be off by.
-        multiples: of what rounding does, which it may be off by as well.
+        multiples: of the effect of rounding, which an element may be off by in addition.
         alteration: what differs in the call on other inputs; `None` where there is no such call.
         overlapping: whether another forward comes between forward and backward of that call, as in
             networks that are called twice for one loss.

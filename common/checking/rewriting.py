@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check_rewritten(step: Step, start: Snapshot, reference: Reference, checks: Checks) -> Checks:
-    """Compare a call whose inputs are where they were, with the versions they had, but others.
+    """Compare a call whose inputs have other values, at the addresses and versions they had.
 
     Whoever remembers answers by where a tensor is and how often it was written to gives an old one.
     Memory that torch's allocator gives out again is just like that.

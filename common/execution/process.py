@@ -78,7 +78,7 @@ class Limits:
     processes: int | None = None
     """Of the worker and all it has started."""
     is_of_each_arm: bool = False
-    """Whether every arm has so much time, as one that takes it is left out for good."""
+    """Whether the timeout starts anew with each arm: one that exceeds it is left out for good."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Model faults are data: the one place that catches everything and says what it was."""
+"""Model faults are data: `attempt` turns whatever a case raises into an outcome, in words."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.studies.study import Study
 
-_LEAST_THREADS = 2
+_THREADS_OF_EACH = 2
 """Of a case that may run beside others, where there are so many cores: compiled code for one thread
 is not the code that is timed."""
 
@@ -49,7 +49,7 @@ def threads_of(study: Study, request: Request) -> int | None:
         return request[THREADS]
     if study.usual_threads is not None:
         return study.usual_threads
-    return min(_LEAST_THREADS, cores()) if study.jobs is Jobs.ALL_CORES else None
+    return min(_THREADS_OF_EACH, cores()) if study.jobs is Jobs.ALL_CORES else None
 
 
 def cores(root: Path = Path("/")) -> int:

@@ -1,4 +1,4 @@
-"""From the arguments of a command line to a plan, refusing what contradicts itself."""
+"""From what was asked for to a plan, refusing what contradicts itself."""
 
 from __future__ import annotations
 

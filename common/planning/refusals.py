@@ -240,7 +240,7 @@ def _check_file(path: Path) -> None:
 
 
 def check_planned(plan: RunPlan) -> None:
-    """Refuse to go on with arms that can't be had so any more, or a file of decisions.
+    """Refuse to resume a run with arms that are no longer accepted, or a bad file of decisions.
 
     Raises:
         UsageError: an earlier version planned an arm that this one refuses; or the file is damaged,

@@ -140,7 +140,7 @@ class Study(Reporter, Protocol):
         ...
 
     def comparable(self, record: Record) -> Record:
-        """Return of a record what other runs may learn from."""
+        """Return the part of a record from which later runs learn how far processes differ."""
         ...
 
     def taught_arms(self, case: Case) -> tuple[str, ...]:

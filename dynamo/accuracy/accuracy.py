@@ -131,7 +131,7 @@ def compare(
         expected: what it is to come to.
         actual: the arm's.
         tolerance: what share of itself an element may be off by.
-        multiples: of what rounding does, which it may be off by as well.
+        multiples: of the effect of rounding, which an element may be off by in addition.
     """
     expected = expected.and_unchanged(actual)
     wanted = {path: known.eager for path, known in expected.leaves.items()}

@@ -26,7 +26,7 @@ class BackendOption:
         key: the setting that takes the value which is typed; `None` for a word.
         values: which that may be.
         excludes: options that contradict it.
-        overrides: options of which it leaves out a part, and is none the less given with them.
+        overrides: options that may be given together with it although it switches part of them off.
         trains: whether a model can be trained with it.
         family: what keys a family has, with their values, asked for when one is typed; `None` for
             no family.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordingExperiment(GraphsExperiment):
-    """The same of each model that isn't decided on."""
+    """Records graphs, but only of models that have no decision yet."""
 
     finds: ClassVar[type[Value]] = Recorded
 
