@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from cut_plans import PlannedPart
+from cutting import Assembled, cut, operations
 
 from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.dynamo.ensemble.compiling import compile_graph
-from dynamometer.dynamo.graphs.cutting import Assembled, cut, operations
 from dynamometer.results.values.cases import NO_BACKEND
 
 if TYPE_CHECKING:

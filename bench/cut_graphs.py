@@ -124,8 +124,8 @@ def cut_graph(path: Path, parts: Corpus, options: argparse.Namespace) -> CutGrap
         options: most cuts and live tensors, least milliseconds.
     """
     from cut_points import choose, observe, points
+    from cutting import operations
 
-    from dynamometer.dynamo.graphs.cutting import operations
     from dynamometer.dynamo.graphs.inputs import draw
     from dynamometer.dynamo.graphs.saved import load
 
@@ -168,8 +168,9 @@ def _save(
     corpus: Corpus,
 ) -> list[CutPart]:
     """Save all parts but the whole, with inputs as they are when the graph is run."""
+    from cutting import cut, operations, part
+
     from dynamometer.dynamo import state
-    from dynamometer.dynamo.graphs.cutting import cut, operations, part
     from dynamometer.dynamo.placeholders import placeholders
 
     edges, pieces = (0, *places, len(operations(graph))), cut(graph, places)

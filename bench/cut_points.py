@@ -10,9 +10,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import torch
+from cutting import live, operations
 from torch import fx
 
-from dynamometer.dynamo.graphs.cutting import live, operations
 from dynamometer.dynamo.graphs.targets import name_of
 from dynamometer.dynamo.placeholders import is_weight, placeholders
 from dynamometer.dynamo.trees import tree_leaves

@@ -7,13 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dynamometer.results.comparison.quantities import (
-    COMPILE_TIME,
-    EAGER_LATENCY,
-    LATENCY,
-    MEMORY_RATIO,
-    SPEEDUP,
-)
+from dynamometer.results.comparison.quantities import EAGER_LATENCY, KINDS, SPEEDUP
 from dynamometer.results.statistics.replicates import is_assumed
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import BetweenProcessSd
@@ -40,7 +34,7 @@ def learnt(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     cases, beside what is assumed, or by related measurements if these differ further.
     """
     found = list(entries)
-    for kind in (SPEEDUP, COMPILE_TIME, MEMORY_RATIO, EAGER_LATENCY, LATENCY):
+    for kind in KINDS:
         for places in _alike(kind, found):
             taught = [_taught(kind, found[case[0]]) for case in places]
             known = _known(kind, found[places[0][0]])

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import factories
 import msgspec
 import pytest
+from columns_page import page
+from their_options_page import page as dynamobench_page
 
 from dynamometer.common import registry
 from dynamometer.common.command_line import cli
-from dynamometer.common.command_line.dynamobench.page import page as dynamobench_page
 from dynamometer.common.command_line.dynamobench.translation import their_options
 from dynamometer.common.studies.speedup.study import STUDY
 from dynamometer.results.reports.arms.columns import PERFORMANCE
 from dynamometer.results.reports.columns import Rows
-from dynamometer.results.reports.columns_page import page
 from dynamometer.results.reports.console import Console
 from dynamometer.results.reports.csv_sink import CsvFiles
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND

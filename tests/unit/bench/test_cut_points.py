@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 from cut_points import Observed, Point, Value, choose, observe, points
+from cutting import operations
 from torch import fx, nn
-
-from dynamometer.dynamo.graphs.cutting import operations
 
 
 def graph_of(*calls: tuple[Any, ...]) -> fx.GraphModule:

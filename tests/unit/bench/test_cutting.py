@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 from captured import ORIGIN, Net, captured, net_inputs
+from cutting import Assembled, cut, live, operations, part
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import fx, nn
 
-from dynamometer.dynamo.graphs.cutting import Assembled, cut, live, operations, part
 from dynamometer.dynamo.graphs.key import graph_key
 from dynamometer.dynamo.graphs.saved import Captured, load
 from dynamometer.dynamo.placeholders import is_weight, placeholders
