@@ -83,7 +83,7 @@ def on_other_inputs(
         settings with what was altered; `None` where eager fails on all of them, or gives nothing
         but NaN in place of a result. Those that give the fewest NaN are kept.
     """
-    fewest, best = math.inf, None
+    fewest, best, before = math.inf, None, _nan_counts(first)
     overlaps = (True, False) if settings.overlapping else (False,)
     for alteration, overlapping in product(Alteration, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
@@ -93,11 +93,14 @@ def on_other_inputs(
         except Exception:  # noqa: BLE001, S112  not every model takes any inputs
             continue
         start.restore()
-        lost = _lost_numbers(first, found.found)
+        more = {
+            path: count - before.get(path, 0) for path, count in _nan_counts(found.found).items()
+        }
+        lost = {path: count for path, count in more.items() if count > 0}
         if any(is_all_nan(found.found[path].value) for path in lost):
             continue
         if sum(lost.values()) < fewest:
-            named = (f"{path} where they are NaN" for path in lost)
+            named = (f"{path} where it is NaN on other inputs" for path in lost)
             best = (found, (*left_alone(own.loaded, alteration), *named), altered)
             fewest = sum(lost.values())
         if not lost:
@@ -175,15 +178,10 @@ def do_draws_matter(fresh: Fresh, first: Leaves, settings: Settings) -> bool:
     return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
 
 
-def _lost_numbers(first: Leaves, found: Leaves) -> dict[str, int]:
-    """Return by path how many more elements are NaN than in the first call, where any are."""
-    before, now = (
-        {
-            path: int(leaf.value.isnan().sum())
-            for path, leaf in leaves.items()
-            if isinstance(leaf.value, torch.Tensor)
-        }
-        for leaves in (first, found)
-    )
-    more = {path: count - before.get(path, 0) for path, count in now.items()}
-    return {path: count for path, count in more.items() if count > 0}
+def _nan_counts(found: Leaves) -> dict[str, int]:
+    """Return by path how many elements of a result are NaN."""
+    return {
+        path: int(leaf.value.isnan().sum())
+        for path, leaf in found.items()
+        if isinstance(leaf.value, torch.Tensor)
+    }

@@ -112,7 +112,6 @@ def execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence
     """Run a plan, or the rest of it, and say where the results are; records get the notes."""
     # rich takes a while to import
     from dynamometer.common.command_line.session import Session
-    from dynamometer.results.store import store
 
     session = Session(manifest, directory, asked, notes)
     plan = manifest.plan

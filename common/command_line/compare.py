@@ -107,7 +107,7 @@ def _sides(asked: Request) -> tuple[Side, Side]:
     """
     from dynamometer.common.command_line.stored.commits import RunsByCommit
     from dynamometer.common.planning.refusals import store_errors_as_usage
-    from dynamometer.results.comparison.sides import of_arm
+    from dynamometer.results.comparison.sides import named_alike, of_arm
 
     arms = asked[ARMS]
     if len(arms) > 2:  # noqa: PLR2004  one for each side
@@ -122,6 +122,7 @@ def _sides(asked: Request) -> tuple[Side, Side]:
         after = before if asked[AFTER] is None else _opened(str(asked[AFTER]), runs)
     if not arms:
         return before, after
+    before, after = named_alike(before, after)
     try:
         return of_arm(before, arms[0]), of_arm(after, arms[-1])
     except LookupError as error:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.05
 """How long a look at what many processes take goes on; then it is somebody else's turn."""
+_CONFIRMING_S = 1.0
+"""Likewise where that seems to be too much."""
 
 
 def resident_bytes(pid: int) -> int:
@@ -44,7 +46,9 @@ class JointMemory:
 
     For that Linux goes through the pages of a process, some 20 ms a gigabyte, and waits while it
     forks. Processes that multiply would keep whoever looks at all of them from ever killing them.
-    So each look ends after a while, and the next one goes on with those looked at longest ago.
+    So each look ends after a while: it begins with those nobody has looked at, and goes on with
+    those looked at longest ago. As a process' part of what it shares falls with each that is
+    forked, what is too much by earlier looks has to be so at one moment.
 
     Attributes:
         own: what each of them took when it was last looked at, in that order.
@@ -63,14 +67,29 @@ class JointMemory:
         if sum(map(resident_bytes, pids)) <= most_bytes:
             return False
         until = now() + _LOOK_S
-        before = {pid: taken for pid, taken in self.own.items() if pid in set(pids)}
-        self.own = {**before}
-        for pid in (*(pid for pid in pids if pid not in before), *before):
-            self.own.pop(pid, None)
-            self.own[pid] = own_bytes(pid)
+        there, fresh = set(pids), set[int]()
+        before = [pid for pid in self.own if pid in there]
+        self.own = {pid: self.own[pid] for pid in before}
+        for pid in (*(pid for pid in pids if pid not in self.own), *before):
+            self._look_at(pid, fresh)
             if now() > until:
                 break
+        return self._is_so(most_bytes, fresh, now)
+
+    def _is_so(self, most_bytes: int, fresh: set[int], now: Callable[[], float]) -> bool:
+        """Look again at what was looked at earlier, the largest first, while it may be too much."""
+        until = now() + _CONFIRMING_S
+        earlier = sorted(self.own.keys() - fresh, key=self.own.__getitem__, reverse=True)
+        for pid in earlier:
+            if sum(self.own.values()) <= most_bytes or now() > until:
+                return False
+            self._look_at(pid, fresh)
         return sum(self.own.values()) > most_bytes
+
+    def _look_at(self, pid: int, fresh: set[int]) -> None:
+        self.own.pop(pid, None)
+        self.own[pid] = own_bytes(pid)
+        fresh.add(pid)
 
 
 def descendants(pid: int, most: int) -> list[int]:

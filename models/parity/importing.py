@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ _USUAL = (
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
 _PAIR = 2
+_LEAST = 3
 _UNLISTED = (
     "TESTCASES of {case.file.name} has {count} entries once the file is run, and {case.listed} in"
     " its text: only these are test cases"
@@ -70,7 +72,10 @@ def load(case: CorpusCase) -> LoadedModel:
         if case.index >= len(entries) or entries[case.index][0] is not named:
             msg = f"{case.file.name} holds no test case {case.index} of {case.class_name} any more"
             raise LookupError(msg)
-        kind, init_args, forward_args = entries[case.index][:3]
+        entry = entries[case.index]
+        if not isinstance(entry, (tuple, list)) or len(entry) < _LEAST:
+            raise _refused(case, "it has fewer parts")
+        kind, init_args, forward_args = entry[:_LEAST]
         if not (isinstance(kind, type) and hasattr(kind, "forward")):
             raise _refused(case, f"{case.class_name} is no class of nn.Module")
         if kind.forward is nn.Module.forward:
@@ -102,6 +107,8 @@ def _arguments(case: CorpusCase, name: str, function: Any) -> tuple[Iterable[Any
     if not isinstance(found, (tuple, list)) or len(found) != _PAIR:
         raise _refused(case, f"its {name} doesn't return a list and a dictionary")
     args, kwargs = found
+    if not (isinstance(args, (tuple, list)) and isinstance(kwargs, Mapping)):
+        raise _refused(case, f"its {name} doesn't return a list and a dictionary")
     return args, kwargs
 
 

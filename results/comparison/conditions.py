@@ -97,7 +97,7 @@ def _sizes_by_case(side: Side, known: Sequence[str]) -> dict[tuple[str, ...], se
     """Return the batch sizes of each case, by what else both sides know of it."""
     found: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for each in side.entries:
-        if _BATCH in each.identity:
+        if _BATCH in each.identity and each.passed:  # in files it is 0 of what failed
             found[tuple(each.identity[name] for name in known)].add(each.identity[_BATCH])
     return found
 

@@ -71,7 +71,7 @@ class Quantity:
         kind: which.
         replicates: its logarithm, one of each replicate.
         between_sd: what is known of how far these differ.
-        is_told: whether other cases of the run tell of that, too.
+        is_told: whether other cases of the run tell how far these differ, too.
         condition: what must be equal for two of them to be compared, such as the caches' state.
         related: logarithms of related measurements, one of a replicate, such as compile times from
             filled caches. If they differ further than is known of it, that is what counts.

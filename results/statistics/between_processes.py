@@ -87,14 +87,15 @@ def is_provisional(case: CaseSummary) -> bool:
 
 def is_told(case: CaseSummary, arm: ArmSummary) -> bool:
     """Return whether other cases may tell how far an arm's processes differ."""
-    is_own = between_sd_of(case.records, BASELINE, arm.name) == known_of(case.records[0], arm.name)
-    return arm.speedup is not None and is_own
+    return arm.speedup is not None and (
+        between_sd_of(case.records, BASELINE, arm.name) == known_of(case.records[0], arm.name)
+    )
 
 
 def by_others(
     assumed: BetweenProcessSd, taught: Sequence[Scatter | None]
 ) -> list[BetweenProcessSd]:
-    """Return for each of some series what all others teach, beside what is assumed.
+    """Return for each of some series what all others teach, beside what was known or assumed.
 
     Its own replicates count besides (`significance.moderated`), so it is not among the others. Of
     more than 24 one counts for little, and each is told what all teach, which takes a hundredth of
@@ -105,10 +106,12 @@ def by_others(
         taught: how far the replicates of each differ, if it has several.
     """
     telling = [each if each is not None and each.df > 0 else None for each in taught]
+    by_all = _told(assumed, telling)
     if sum(each is not None for each in telling) > _MOST_APART:
-        return [_told(assumed, telling)] * len(taught)
+        return [by_all] * len(taught)
     return [
-        _told(assumed, (*telling[:index], *telling[index + 1 :])) for index in range(len(taught))
+        by_all if own is None else _told(assumed, (*telling[:index], *telling[index + 1 :]))
+        for index, own in enumerate(telling)
     ]
 
 
@@ -116,7 +119,7 @@ _MOST_APART = 24
 
 
 def _told(assumed: BetweenProcessSd, taught: Iterable[Scatter | None]) -> BetweenProcessSd:
-    found = [each for each in taught if each is not None]
+    found = [each for each in taught if each is not None and each.variance > 0]
     if not found:
         return assumed
     usual_df = USUAL_DF if is_assumed(assumed) else assumed.df

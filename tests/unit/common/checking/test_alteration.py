@@ -143,7 +143,7 @@ def test_results_that_become_nan_on_other_inputs_are_named() -> None:
 
     found = judge(Log(), torch.linspace(0.35, 2, 64))
     assert isinstance(found, Checks)
-    assert found.reservations == ("other values of output where they are NaN",)
+    assert found.reservations == ("other values of output where it is NaN on other inputs",)
 
     class Root(nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -286,6 +286,9 @@ def test_projects_are_looked_through_instead(tmp_path: Path) -> None:
         ("(f, f, f)", "f is no class of nn.Module"),
         ("(A, [], f)", "its init_args is no function"),
         ("(A, lambda: [], f)", "its init_args doesn't return a list and a dictionary"),
+        ("(A, lambda: ([], None), f)", "its init_args doesn't return a list and a dictionary"),
+        ("(A, lambda: (3, {}), f)", "its init_args doesn't return a list and a dictionary"),
+        ("(A, *(), *(), *())", "it has fewer parts"),
         (
             "(A, f, lambda: torch.ones(2))",
             "its forward_args doesn't return a list and a dictionary",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import factories
 import msgspec
 import pytest
 
 from dynamometer.results.comparison.compare import compare
-from dynamometer.results.comparison.entries import of_arms
+from dynamometer.results.comparison.entries import OWN, of_arms
 from dynamometer.results.comparison.sides import Side, of_run
 from dynamometer.results.values.cases import RunPlan
 from dynamometer.results.values.choices import Tuning
+from dynamometer.results.values.records import Outcome, Status
 
 NO_CONDITIONS = {
     "suite": "part of each case's identity",
@@ -88,6 +91,19 @@ def test_batch_sizes_that_differ_are_named(
         entries = [entry for each in records for entry in of_arms([each])]
         sides.append(of_run("run", factories.manifest(), records, entries))
     assert differing(*sides) == told
+
+
+def test_a_batch_size_that_a_file_does_not_know_is_no_other_one() -> None:
+    """It has 0 where a model failed."""
+    records = [factories.measured_record(factories.case("dcgan", batch_size=4))]
+    (entry,) = of_arms(records)
+    failed = replace(
+        entry,
+        outcome=Outcome(status=Status.FAIL, reason="failed"),
+        identity={**entry.identity, "batch_size": OWN},
+    )
+    run = of_run("run", factories.manifest(), records, [entry])
+    assert differing(run, replace(run, entries=(entry, failed))) == {}
 
 
 def test_how_limits_are_written() -> None:
