@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -93,16 +94,13 @@ def on_other_inputs(
         except Exception:  # noqa: BLE001, S112  not every model takes any inputs
             continue
         start.restore()
-        more = {
-            path: count - before.get(path, 0) for path, count in _nan_counts(found.found).items()
-        }
-        lost = {path: count for path, count in more.items() if count > 0}
+        lost = _nan_counts(found.found) - before
         if any(is_all_nan(found.found[path].value) for path in lost):
             continue
-        if sum(lost.values()) < fewest:
+        if lost.total() < fewest:
             named = (f"{path} where it is NaN on other inputs" for path in lost)
             best = (found, (*left_alone(own.loaded, alteration), *named), altered)
-            fewest = sum(lost.values())
+            fewest = lost.total()
         if not lost:
             break
     return best
@@ -178,10 +176,12 @@ def do_draws_matter(fresh: Fresh, first: Leaves, settings: Settings) -> bool:
     return any(map(differs, range(settings.seed + 1, settings.seed + 1 + _SEEDS)))
 
 
-def _nan_counts(found: Leaves) -> dict[str, int]:
+def _nan_counts(found: Leaves) -> Counter[str]:
     """Return by path how many elements of a result are NaN."""
-    return {
-        path: int(leaf.value.isnan().sum())
-        for path, leaf in found.items()
-        if isinstance(leaf.value, torch.Tensor)
-    }
+    return Counter(
+        {
+            path: int(leaf.value.isnan().sum())
+            for path, leaf in found.items()
+            if isinstance(leaf.value, torch.Tensor)
+        }
+    )

@@ -105,31 +105,22 @@ def by_others(
         assumed: or known; what holds where there are no others.
         taught: how far the replicates of each differ, if it has several.
     """
-    telling = [each if each is not None and each.df > 0 else None for each in taught]
-    by_all = _told(assumed, telling)
-    if sum(each is not None for each in telling) > _MOST_APART:
-        return [by_all] * len(taught)
+    usual_df = USUAL_DF if is_assumed(assumed) else assumed.df
+
+    def told(some: Iterable[Scatter | None]) -> BetweenProcessSd:
+        return updated(assumed, filter(None, some), usual_df)
+
+    telling = [each is not None and each.df > 0 for each in taught]
+    if sum(telling) > _MOST_APART:
+        return [told(taught)] * len(taught)
+    by_all = assumed if all(telling) else told(taught)
     return [
-        by_all if own is None else _told(assumed, (*telling[:index], *telling[index + 1 :]))
-        for index, own in enumerate(telling)
+        told((*taught[:index], *taught[index + 1 :])) if tells else by_all
+        for index, tells in enumerate(telling)
     ]
 
 
 _MOST_APART = 24
-
-
-def _told(assumed: BetweenProcessSd, taught: Iterable[Scatter | None]) -> BetweenProcessSd:
-    found = [each for each in taught if each is not None and each.variance > 0]
-    if not found:
-        return assumed
-    usual_df = USUAL_DF if is_assumed(assumed) else assumed.df
-    before = msgspec.structs.replace(assumed, df=min(assumed.df, _MOST_DF_OF_BEFORE))
-    return updated(before, found, usual_df)
-
-
-_MOST_DF_OF_BEFORE = 4.0
-"""What was known counts for no more than this beside what a run shows itself: with 30, of identical
-arms on a machine that is three times as unsteady as it was 13 % seem different, with 4 10 %."""
 
 
 def with_between_sd(record: Record, between_sd: BetweenProcessSd) -> Record:
