@@ -34,7 +34,6 @@ _USUAL = (
     "torchaudio", "torchvision", "tqdm", "unittest.mock", "yaml",
 )  # fmt: skip
 """What the head of nearly every file of the published corpus imports."""
-_PAIR = 2
 _LEAST = 3
 _UNLISTED = (
     "TESTCASES of {case.file.name} has {count} entries once the file is run, and {case.listed} in"
@@ -103,13 +102,10 @@ def _arguments(case: CorpusCase, name: str, function: Any) -> tuple[Iterable[Any
     """
     if not callable(function):
         raise _refused(case, f"its {name} is no function")
-    found = function()
-    if not isinstance(found, (tuple, list)) or len(found) != _PAIR:
-        raise _refused(case, f"its {name} doesn't return a list and a dictionary")
-    args, kwargs = found
-    if not (isinstance(args, (tuple, list)) and isinstance(kwargs, Mapping)):
-        raise _refused(case, f"its {name} doesn't return a list and a dictionary")
-    return args, kwargs
+    match function():
+        case (tuple() | list() as args, Mapping() as kwargs):
+            return args, kwargs
+    raise _refused(case, f"its {name} doesn't return a list and a dictionary")
 
 
 def _refused(case: CorpusCase, why: str) -> SkippedError:
