@@ -93,7 +93,7 @@ def check(
     """
     comparison = reference.judge(call, found)
     if comparison.mismatch:
-        number = f" (number {checks.calls + 1})" if call is Call.LATER else ""
+        number = f" (number {checks.calls + 1})" if call in {Call.LATER, Call.ADDING} else ""
         where = what or ("" if call is Call.FIRST else f"{call}{number}")
         msg = f"{where}: {comparison.mismatch}" if where else comparison.mismatch
         raise WrongResultError(msg, found)
@@ -180,11 +180,12 @@ def check_later_calls(
     for index in range(most):
         if index >= _FEWEST_LATER and now() - began > _LATER_S:
             break
-        found = make_call(step, start, Call.LATER, settings)
+        call = Call.ADDING if index == 0 and reference.adds else Call.LATER
+        found = make_call(step, start, call, settings)
         if accepted and not found.updates and found.is_like(accepted):
             checks = replace(checks, calls=checks.calls + 1)
         else:
-            checks = check(checks, reference, Call.LATER, found)
+            checks = check(checks, reference, call, found)
             accepted = found
     if settings.alteration is None:
         checks = checks.but_for("a call on other inputs: eager fails on them, or gives NaN")

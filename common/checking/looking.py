@@ -2,8 +2,9 @@
 
 Arms and eager make the same calls: the first, a second, and one on other inputs. In training each
 begins with the weights the first began with: one step of the optimizer makes many a network
-chaotic, and nothing could be said of the next. The one on other inputs adds twice its gradients to
-those of the call before: a backward that takes what it is given for 1, or overwrites, shows there.
+chaotic, and nothing could be said of the next. The first of the later calls, and the one on other
+inputs, add twice their gradients to those of the call before: a backward that takes what it is
+given for 1, or overwrites, shows there.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Call(StrEnum):
     SECOND = "second call"
     LATER = "later call"
     """Compared with eager's first."""
+    ADDING = "call that adds its gradients to others"
+    """Likewise: what is added is what the first call gives."""
     ALTERED = "call on other inputs"
 
 
@@ -135,8 +138,8 @@ def look(
         seed: every generator is seeded with it, so that every step draws the same random numbers.
         take: makes one call; for whoever wants to time it.
         most_elements: of each gradient that are kept, drawn at random; `None` for all.
-        adding: whether gradients are added to those of the step before (`Step.adding`); what is
-            kept of them is what was added, once.
+        adding: whether gradients are added to those of the step before (`Step.adding`), which are
+            multiplied by as much; what is kept of them is what was added, once.
     """
     state.seed_and_draw(seed)
     generators = state.generators()
@@ -161,7 +164,7 @@ def look(
         kept = before if index == 0 else Snapshot.of(step.loaded)
         most = most_elements if index in ends else _MOST_BETWEEN
         adds = adding and index == 0
-        sums = _own_gradients(weights, most) if adds else {}
+        sums = _own_gradients({**weights, **others}, most) if adds else {}
         found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
         form = form.with_gradients({name: each.grad for name, each in weights.items()})
@@ -198,17 +201,18 @@ def _others_with_gradients(step: Step) -> dict[str, torch.Tensor]:
 
 
 def _own_gradients(
-    weights: Mapping[str, torch.Tensor], most_elements: int | None
+    tensors: Mapping[str, torch.Tensor], most_elements: int | None
 ) -> dict[str, torch.Tensor]:
-    """Return gradients memory of their own, and what is kept of them.
+    """Give gradients memory of their own, multiply them, and return what is kept of them.
 
-    What is there may be an output of a CUDA graph, which the next call overwrites.
+    What is there may be an output of a CUDA graph, which the next call overwrites. Multiplied by
+    what the loss is, a call that gives the same again adds to them without any rounding.
     """
-    for each in weights.values():
-        each.grad = None if each.grad is None else each.grad.clone()
+    for each in tensors.values():
+        each.grad = None if each.grad is None else each.grad * LOSS_FACTOR
     return {
         name: _sample(_gradient(each), name, most_elements).clone()
-        for name, each in weights.items()
+        for name, each in tensors.items()
     }
 
 
@@ -365,4 +369,4 @@ def _make_call(step: Step, start: Snapshot, call: Call, settings: Settings, take
         finally:
             new.restore()
     before = Snapshot.of(step.loaded, beside=start.kept) if goes_on else start
-    return look(step, before, settings.seed, take)
+    return look(step, before, settings.seed, take, adding=call is Call.ADDING)

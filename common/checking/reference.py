@@ -15,6 +15,7 @@ from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
     BY_FAR,
     NO_DRAWS,
+    call_that_adds,
     do_copies_differ,
     do_draws_matter,
     first_two_calls,
@@ -122,6 +123,7 @@ class Reference:
         settings: what arms are called with.
         is_repeatable: whether a call comes to the same once the state is put back: not so of a
             model that keeps state in plain attributes.
+        adds: whether a call can be compared that adds its gradients to others.
         left_alone: inputs of which no other values are tried.
         fresh: gives a step of eager on a copy of its own, and the state that it begins with.
         original: briefly, the model's state before any call, by path; all snapshots share it, and
@@ -158,6 +160,7 @@ class Reference:
         self.fresh, self.original = fresh, original
         self._roundings = OtherRoundings(other, wide, announced)
         self.left_alone: tuple[str, ...] = ()
+        self.adds = False
         self._made: Runs | None = None
         self._repeats = True
         self._doubts: tuple[str, ...] = ()
@@ -176,7 +179,9 @@ class Reference:
             for call in (Call.FIRST,) if settings.is_brief else (Call.FIRST, Call.SECOND):
                 self._require_same(call, make_call(own, start, call, settings))
         if not settings.is_brief:
-            later = make_call(own, start, Call.LATER, settings)
+            if added := call_that_adds(own, start, settings):
+                self.adds = not self._where_other(Call.FIRST, added)
+            later, added = make_call(own, start, Call.LATER, settings), None
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form
         self.counts = bool(changed) or numbers != numbers_of(own.loaded)
@@ -201,7 +206,7 @@ class Reference:
 
     def judge(self, call: Call, found: Look) -> Comparison:
         """Compare what an arm's call came to with what eager's did."""
-        is_later = call is Call.LATER
+        is_later = call in {Call.LATER, Call.ADDING}
         if is_later or (call is Call.SECOND and self._keeps_no_state):
             call = Call.FIRST
         eager = self._eager[call]
@@ -263,12 +268,9 @@ class Reference:
             return None
         with self._roundings.announced():
             found = once_more(self.fresh, self._eager[Call.FIRST].found, self.settings)
-            if (
-                found.mismatch
-                and not self._is_repeated
-                and do_copies_differ(self.fresh, self.settings)
-            ):
-                raise NondeterministicError(_DIFFER.format(found.mismatch.partition(":")[0]))
+            where = (found.mismatch or "").partition(":")[0]
+            if where and not self._is_repeated and do_copies_differ(self.fresh, self.settings):
+                raise NondeterministicError(_DIFFER.format(where))
         self._doubts = found.unchecked
         return found if found.mismatch else None
 

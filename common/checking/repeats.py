@@ -64,6 +64,19 @@ def first_two_calls(
     return found, tuple(changed), settings
 
 
+def call_that_adds(own: Step, start: Snapshot, settings: Settings) -> Look | None:
+    """Make a call of eager that adds its gradients to others; `None` where it can't.
+
+    Mostly it adds what the first gives, but hooks may clip that, and doubled it may overflow.
+    """
+    if own.mode is Mode.INFERENCE:
+        return None
+    try:
+        return make_call(own, start, Call.ADDING, settings)
+    except Exception:  # noqa: BLE001  a hook may raise whatever it likes
+        return None
+
+
 def on_other_inputs(
     fresh: Fresh,
     called: list[tuple[Step, Snapshot]],

@@ -755,44 +755,6 @@ def test_with_several_sizes_the_same_rules_hold(mode: Mode) -> None:
     assert_wrong(judge(model, mode=mode, arm=wrong), "[1]")
 
 
-class Ones(torch.autograd.Function):
-    """Takes the gradient it is given for 1, as it is in most training steps."""
-
-    @staticmethod
-    def forward(_: Any, loss: torch.Tensor) -> torch.Tensor:
-        """Return the loss."""
-        return loss.clone()
-
-    @staticmethod
-    def backward(_: Any, *given: torch.Tensor) -> torch.Tensor:
-        """Look at nothing but the shape."""
-        return torch.ones_like(given[0])
-
-
-@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP])
-def test_a_backward_that_ignores_what_it_is_given_is_found(dtype: Dtype) -> None:
-    """The loss of the call on other inputs counts twice."""
-    arm = lambda module: lambda x: Ones.apply(module(x))  # noqa: E731  short
-    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, dtype=dtype, arm=arm)
-    assert_wrong(found, "call on other inputs: gradients.")
-
-
-def test_a_backward_that_overwrites_gradients_is_found() -> None:
-    """Those of the call on other inputs are added to what is there, as users do."""
-
-    def arm(module: nn.Module) -> Callable[..., Any]:
-        kept: dict[nn.Parameter, torch.Tensor] = {}
-        for each in module.parameters():
-            each.register_hook(lambda gradient, key=each: kept.update({key: gradient}))
-            each.register_post_accumulate_grad_hook(
-                lambda parameter: setattr(parameter, "grad", kept[parameter])
-            )
-        return module
-
-    found = judge(layers(), torch.randn(*ROW), mode=TRAINING, arm=arm)
-    assert_wrong(found, "call on other inputs: gradients.")
-
-
 class HardlyUsed(nn.Module):
     """Has a layer that makes no difference, and another that makes little."""
 
