@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ def run(asked: Request, _: Invocation) -> int:
 
     Raises:
         UsageError: it is no run.
+        StoreError: it is a damaged one.
         UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
             what differs.
     """
@@ -40,16 +40,16 @@ def run(asked: Request, _: Invocation) -> int:
     from dynamometer.common.machine.environment import differences, read_environment, require_device
     from dynamometer.common.planning import refusals, source_hashes
     from dynamometer.results.store import store
+    from dynamometer.results.store.errors import StoreError
 
     directory = asked[DIRECTORY]
     refusals.check_reporting(asked)
-    if not os.path.exists(directory / store.MANIFEST):  # noqa: PTH110  so is no name that is too long
-        msg = (
-            f"{directory} is not a run directory: it has no {store.MANIFEST}; `dynamometer ls runs`"
-            " shows which there are"
-        )
-        raise UsageError(msg)
-    manifest = store.read_manifest(directory)
+    try:
+        manifest = store.read_manifest(directory)
+    except StoreError as error:
+        if isinstance(error.__cause__, OSError):  # there is none; a damaged one is no fault of use
+            raise UsageError(str(error)) from error
+        raise
     study = registry.study(manifest.plan.study)
     refusals.check_expectations(study, manifest.plan, asked)
     refusals.check_output(study, manifest.plan, asked)
