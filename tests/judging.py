@@ -119,13 +119,15 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
         try:
             checks = check_first_calls(step, start, reference)
-            for _ in range(calls):
-                step.call()
+            with state.keeping_settings():
+                for _ in range(calls):
+                    step.call()
             further = Further(calls, now=lambda: 0.0, rewritten=not is_brief)
             checks = check_further_calls(step, start, reference, checks, further)
             if is_brief:
                 return checks
-            step.call()
+            with state.keeping_settings():
+                step.call()
             return check_after_timing(step, start, reference, checks)
         except WrongResultError as error:
             return str(error)

@@ -177,10 +177,12 @@ def check_later_calls(
     settings, began = reference.settings, now()
     accepted: Look | None = None
     most = 0 if settings.is_brief else _FEWEST_LATER if briefly else _MOST_LATER
+    adds = reference.adds and not briefly
     for index in range(most):
-        if index >= _FEWEST_LATER and now() - began > _LATER_S:
+        if index >= _FEWEST_LATER + adds and now() - began > _LATER_S:
             break
-        call = Call.ADDING if index == 0 and reference.adds else Call.LATER
+        # Between two others: those gradients are known that it adds to, and that are there next.
+        call = Call.ADDING if adds and index == 1 else Call.LATER
         found = make_call(step, start, call, settings)
         if accepted and not found.updates and found.is_like(accepted):
             checks = replace(checks, calls=checks.calls + 1)

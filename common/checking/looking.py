@@ -159,11 +159,11 @@ def look(
             continue
         weights = _weights(step)
         others = _others_with_gradients(step)
-        for each in others.values():
+        adds = adding and index == 0
+        for each in () if adds else others.values():
             each.grad = None
         kept = before if index == 0 else Snapshot.of(step.loaded)
         most = most_elements if index in ends else _MOST_BETWEEN
-        adds = adding and index == 0
         sums = _own_gradients({**weights, **others}, most) if adds else {}
         found |= leaves.collect(take(step.adding if adds else call), f"loss{size}")
         updates |= _wrong_updates(kept, weights)
@@ -227,8 +227,8 @@ def _added(gradient: torch.Tensor, before: torch.Tensor | None) -> Leaf:
         return leaves.keep(gradient)
     added = difference(before, gradient)
     assert added.resolution is not None  # of floating point there is one
-    value, resolution = (each / LOSS_FACTOR for each in (added.value, added.resolution))
-    return replace(added, value=value, resolution=resolution)
+    resolution = added.resolution / abs(LOSS_FACTOR)
+    return replace(added, value=added.value / LOSS_FACTOR, resolution=resolution)
 
 
 def _sample(gradient: torch.Tensor, name: str, most: int | None) -> torch.Tensor:

@@ -123,7 +123,7 @@ class Reference:
         settings: what arms are called with.
         is_repeatable: whether a call comes to the same once the state is put back: not so of a
             model that keeps state in plain attributes.
-        adds: whether a call can be compared that adds its gradients to others.
+        adds: whether a call that adds its gradients to others comes to the very same as the first.
         left_alone: inputs of which no other values are tried.
         fresh: gives a step of eager on a copy of its own, and the state that it begins with.
         original: briefly, the model's state before any call, by path; all snapshots share it, and
@@ -180,7 +180,7 @@ class Reference:
                 self._require_same(call, make_call(own, start, call, settings))
         if not settings.is_brief:
             if added := call_that_adds(own, start, settings):
-                self.adds = not self._where_other(Call.FIRST, added)
+                self.adds = are_identical(self._eager[Call.FIRST].found, added.found)
             later, added = make_call(own, start, Call.LATER, settings), None
             self.is_repeatable = not self._where_other(Call.FIRST, later)
         self._draws_later, self._form_later = later.draws, later.form

@@ -67,7 +67,7 @@ def first_two_calls(
 def call_that_adds(own: Step, start: Snapshot, settings: Settings) -> Look | None:
     """Make a call of eager that adds its gradients to others; `None` where it can't.
 
-    Mostly it adds what the first gives, but hooks may clip that, and doubled it may overflow.
+    Mostly it adds what the first gives, but hooks may clip that, and four times that may overflow.
     """
     if own.mode is Mode.INFERENCE:
         return None

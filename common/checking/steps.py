@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 
 LEARNING_RATE = 0.01
 
-LOSS_FACTOR = 2.0
-"""What the loss is multiplied by where gradients are added to those of the call before."""
+LOSS_FACTOR = -2.0
+"""What the loss is multiplied by where gradients are added to those of the call before. Exact in
+every precision; adversarial training changes the sign of a loss."""
 
 _IMAGE_DIMENSIONS = 4
 DTYPES = {

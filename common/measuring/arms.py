@@ -27,6 +27,7 @@ from dynamometer.common.interfaces.outcome import (
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch, WarmUp, warm_up_to_steady
+from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import accuracy
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
 from dynamometer.dynamo.capture import capture, internals
@@ -309,7 +310,7 @@ def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:
         calls += 1
         return arm.step.call()
 
-    with context.stages.at(Stage.RUN, arm.name):
+    with context.stages.at(Stage.RUN, arm.name), state.keeping_settings():
         warm_up = warm_up_to_steady(stopwatch(context), call, capture.frames_seen)
         threads = threads_of(context, call)
     return WarmArm(arm, warm_up, threads, calls)

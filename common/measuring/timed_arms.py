@@ -19,6 +19,7 @@ from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timing import Blocks, after_waiting, alone, measure_blocks
 from dynamometer.common.randomness import seeded_rng
+from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM
@@ -105,7 +106,8 @@ class TimedArms:
                 continue
             with self._context.stages.at(Stage.MEASURE, name):
                 action = partial(internals.lookup_s, arm.compiled.step.call)
-                spent_s = attempt(self._context.stages, action)
+                with state.keeping_settings():
+                    spent_s = attempt(self._context.stages, action)
             if isinstance(spent_s, float):
                 timed = msgspec.structs.replace(seen, guards_s=spent_s)
                 self.results[name] = msgspec.structs.replace(self.results[name], capture=timed)
@@ -165,7 +167,8 @@ class TimedArms:
         frames = capture.frames_seen()
         found: T | None = None
         try:
-            found = action()
+            with state.keeping_settings():  # a model may leave some otherwise in each call
+                found = action()
         except BurstError as failure:
             self._drop(failure.arm, classify(failure, Stage.MEASURE))
         self.compiled_late |= capture.frames_seen() > frames

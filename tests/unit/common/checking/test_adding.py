@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TRAINING = Mode.TRAINING
 DTYPES = (Dtype.FLOAT32, Dtype.BFLOAT16, Dtype.AMP)
-ADDS = "call that adds its gradients to others (number 3): gradients."
+ADDS = "call that adds its gradients to others (number 4): gradients."
 ROW = (4, 16)
 
 
@@ -54,20 +54,51 @@ class Ones(torch.autograd.Function):
         return torch.ones_like(given[0])
 
 
+class Size(Ones):
+    """Takes it for its absolute value."""
+
+    @staticmethod
+    def backward(_: Any, *given: torch.Tensor) -> torch.Tensor:
+        """Lose the sign, which adversarial training changes."""
+        return given[0].abs()
+
+
 def ignoring(module: nn.Module) -> Callable[..., Any]:
     """Return an arm that trains the loss alone, whatever it is multiplied by."""
     return lambda *args: Ones.apply(module(*args))
 
 
+def losing_sign(module: nn.Module) -> Callable[..., Any]:
+    """Return an arm that trains what grows where it should fall."""
+    return lambda *args: Size.apply(module(*args))
+
+
 def overwriting(module: nn.Module) -> Callable[..., Any]:
     """Return an arm that puts each gradient in the place of what was there."""
-    kept: dict[nn.Parameter, torch.Tensor] = {}
-    for each in module.parameters():
+    _overwrite(*module.parameters())
+    return module
+
+
+def overwriting_inputs(module: nn.Module) -> Callable[..., Any]:
+    """Return an arm that does so with the gradients of inputs."""
+    known: set[int] = set()
+
+    def call(x: torch.Tensor) -> Any:
+        if id(x) not in known:
+            known.add(id(x))
+            _overwrite(x)
+        return module(x)
+
+    return call
+
+
+def _overwrite(*leaves: torch.Tensor) -> None:
+    kept: dict[torch.Tensor, torch.Tensor] = {}
+    for each in leaves:
         each.register_hook(lambda gradient, key=each: kept.update({key: gradient}))
         each.register_post_accumulate_grad_hook(
-            lambda parameter: setattr(parameter, "grad", kept[parameter])
+            lambda leaf: setattr(leaf, "grad", kept[leaf].clone())
         )
-    return module
 
 
 class Hooked(nn.Module):
@@ -84,6 +115,20 @@ class Hooked(nn.Module):
             if x.requires_grad:
                 x.register_hook(self.hook)
         return x
+
+
+class Rooted(nn.Module):
+    """Uses the square roots of its weights, of which one was pruned: its gradient is infinite."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(16, 16))
+        with torch.no_grad():
+            self.weight[3, 5] = 0.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by the roots."""
+        return x @ self.weight.sqrt()
 
 
 class Embedded(nn.Module):
@@ -109,7 +154,7 @@ def adds(module: nn.Module, *inputs: torch.Tensor, dtype: Dtype = Dtype.FLOAT32)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("arm", [ignoring, overwriting])
+@pytest.mark.parametrize("arm", [ignoring, losing_sign, overwriting])
 def test_who_takes_the_loss_for_alone_is_found(
     dtype: Dtype, arm: Callable[[nn.Module], Callable[..., Any]]
 ) -> None:
@@ -153,6 +198,38 @@ def test_gradients_that_do_not_double_accuse_nobody(hook: Hook, dtype: Dtype) ->
     found = judge(model, x, mode=TRAINING, dtype=dtype, arm=overwriting)
     assert isinstance(found, str)
     assert found.startswith("call on other inputs: gradients.")
+
+
+def test_a_few_gradients_that_do_not_double_accuse_nobody() -> None:
+    """The largest, which is clamped where it is twice as large, and one that is infinite."""
+    limits: dict[torch.Size, torch.Tensor] = {}
+
+    def clamp(gradient: torch.Tensor) -> torch.Tensor:
+        limit = limits.setdefault(gradient.shape, 1.9 * gradient.abs().max())
+        return gradient.clamp(-limit, limit)
+
+    x = torch.randn(32, 16)
+    for model in (Hooked(clamp), Rooted()):
+        assert not adds(model, x)
+        assert isinstance(judge(model, x, mode=TRAINING), Checks)
+
+
+@pytest.mark.parametrize("calls", [3, 20])
+def test_gradients_of_a_network_that_has_diverged_accuse_nobody(calls: int) -> None:
+    """While it warms up nothing is put back: gradients there are huge, or no numbers."""
+    model, x = layers(), 30 * torch.randn(*ROW)
+    assert isinstance(judge(model, x, mode=TRAINING, calls=calls), Checks)
+    found = judge(model, x, mode=TRAINING, calls=calls, arm=overwriting)
+    assert isinstance(found, str)
+    assert found.startswith("call that adds its gradients to others")
+
+
+def test_who_overwrites_gradients_of_inputs_is_found() -> None:
+    """As an input may be what another network computed."""
+    found = judge(layers(), torch.randn(*ROW, requires_grad=True), mode=TRAINING,
+                  arm=overwriting_inputs)  # fmt: skip
+    assert isinstance(found, str)
+    assert found.startswith("call that adds its gradients to others (number 4): gradients.inputs.")
 
 
 def test_a_hook_that_raises_accuses_nobody() -> None:

@@ -14,6 +14,7 @@ from judging import judge, reservations_of
 from torch import nn
 
 from dynamometer.common.checking.checking import Checks
+from dynamometer.dynamo import state
 from dynamometer.dynamo.backends.backends import aot_eager
 from dynamometer.results.values.cases import Dtype, Mode
 
@@ -306,6 +307,36 @@ def test_what_an_arm_leaves_on_is_found(act: Any, words: str) -> None:
     finally:
         torch.use_deterministic_algorithms(mode=False)
         torch.set_grad_enabled(True)
+
+
+class Settles(Calls):
+    """Leaves torch otherwise than it was, in each call."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__(lambda y: y.relu())
+        self.act = act
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Act first."""
+        self.act()
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: torch.use_deterministic_algorithms(mode=True),
+        lambda: torch.set_grad_enabled(True),
+        lambda: torch.set_default_dtype(torch.float64),
+        lambda: torch.autocast("cpu").__enter__(),
+    ],
+)
+def test_what_the_model_itself_leaves_on_accuses_nobody(act: Any, mode: Mode) -> None:
+    """Each call that is compared begins with the settings of the first."""
+    with state.keeping_settings():
+        found = judge(Settles(act), torch.randn(*ROW), mode=mode, calls=2)
+    assert isinstance(found, Checks), found
 
 
 class Drifts(nn.Module):
