@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.outcome import worst
 from dynamometer.common.measuring import arms
+from dynamometer.dynamo.capture import capture
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, ArmResult, Stage, Status
 
@@ -27,8 +29,16 @@ def load(context: Context, *, briefly: bool = False) -> tuple[LoadedModel, Refer
     """
     with context.stages.at(Stage.LOAD):
         loaded = context.load()
+    frames = capture.frames_seen()
     with context.stages.at(Stage.EAGER):
-        return loaded, arms.run_reference(context, loaded, briefly=briefly)
+        reference = arms.run_reference(context, loaded, briefly=briefly)
+    if capture.frames_seen() > frames:
+        loaded = replace(loaded, notes=(*loaded.notes, _COMPILES))
+    return loaded, reference
+
+
+_COMPILES = "eager is not all eager: the model itself calls torch.compile"
+"""A function, say; modules that are compiled are refused."""
 
 
 def findings_of(

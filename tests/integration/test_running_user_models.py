@@ -27,6 +27,17 @@ def works():
 
 def broken():
     return [1, 2][3]
+
+@torch.compile(backend="eager")
+def _fused(x):
+    return x.sin() + x.cos()
+
+class Compiles(torch.nn.Module):
+    def forward(self, x):
+        return _fused(x)
+
+def compiles():
+    return Compiles(), torch.randn(4, WIDTH)
 """
 FAULT_LINE = 10
 
@@ -64,6 +75,9 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     assert records["broken"].outcome.status is Status.FAIL
     reason = f"IndexError: list index out of range (mine.py:{FAULT_LINE})"
     assert records["broken"].outcome.reason == reason
+    assert records["works"].notes == ()
+    note = "eager is not all eager: the model itself calls torch.compile"
+    assert records["compiles"].notes == (note,)
 
 
 TELLING = """
