@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.stored.runs import run_directory
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag, Several, Valued, defaults
 from dynamometer.common.interfaces.run_options import (
@@ -65,7 +66,7 @@ BUSY = Flag(
     ("--busy",), group="Measurement", help="While a process of ours computes now and then."
 )  # fmt: skip
 EVALUATED = Several(
-    ("--from",), reads=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
+    ("--from",), reads=click.Path(path_type=Path), metavar="RUN",
     group="Output", help="Measure nothing: evaluate this run, or several as one.",
 )  # fmt: skip
 PAGE = Valued[Path | None](
@@ -99,8 +100,10 @@ def run(asked: Request, invocation: Invocation) -> int:
     from dynamometer.common.studies.calibration.page import write_page  # imports scipy
 
     program, arguments = invocation
-    directories = asked[EVALUATED]
-    measuring = [each.named for each in OPTIONS if each in asked.typed - {EVALUATED, PAGE}]
+    directories = tuple(run_directory(each, asked[OUTPUT_DIR]) for each in asked[EVALUATED])
+    measuring = [
+        each.named for each in OPTIONS if each in asked.typed - {EVALUATED, PAGE, OUTPUT_DIR}
+    ]
     if directories and measuring:
         msg = f"--from measures nothing: leave out {', '.join(measuring)}"
         raise UsageError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,10 @@ import click
 import msgspec
 
 from dynamometer.common.command_line.stored import indexing
-from dynamometer.common.command_line.stored.runs import side_of
+from dynamometer.common.command_line.stored.runs import RUNS, run_directory, side_of
 from dynamometer.common.ending import ExitCode
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Argument, Flag, OneOf, Several, Valued, Within
-from dynamometer.common.interfaces.run_options import OUTPUT_DIR
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
@@ -49,7 +49,6 @@ FORM = OneOf(
     ("--markdown", "--json"), values=("markdown", "json"), default="text", group="Output",
     helps=("For a pull request, instead of plain text.", "Values, instead of plain text."),
 )  # fmt: skip
-RUNS = msgspec.structs.replace(OUTPUT_DIR, help="Where a run is looked for by its name.")
 INDEX = msgspec.structs.replace(
     indexing.INDEX,
     help="Where a run is looked for by its commit.  [default: index.sqlite below --output-dir]",
@@ -139,8 +138,8 @@ def _opened(name: str, runs: RunsByCommit) -> Side:
     from dynamometer.results.comparison.dashboard_files import read_files
     from dynamometer.results.store import store
 
-    places = Path(name), runs.asked[indexing.RUNS] / name
-    path = next((each for each in places if each.exists()), None) or runs.directory(name)
+    found = run_directory(Path(name), runs.asked[indexing.RUNS])
+    path = found if os.path.exists(found) else runs.directory(name)  # noqa: PTH110  is fine with a name that is too long
     if not (path / store.MANIFEST).exists():
         return read_files(path)
     manifest = store.read_manifest(path)

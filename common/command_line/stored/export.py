@@ -9,7 +9,7 @@ import click
 
 from dynamometer.common import registry
 from dynamometer.common.command_line.output_file import write_text
-from dynamometer.common.command_line.stored.runs import RUN, open_run
+from dynamometer.common.command_line.stored.runs import RUN, RUNS, open_run, run_directory
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Valued
 
@@ -27,11 +27,11 @@ OUTPUT = Valued[str | None](
     group="Output", help="A file; a folder for formats of several files.  [default: standard"
     " output]",
 )  # fmt: skip
-OPTIONS = (FORMAT, OUTPUT, RUN)
+OPTIONS = (FORMAT, OUTPUT, RUNS, RUN)
 HELP = """Write a stored run in the format of another program.
 
-RUN is a run's directory. What was not measured is left out, but in PyTorch's CSV files, which have
-0 for it. docs/exports.md describes the formats.
+RUN is a run's directory, or its name below --output-dir. What was not measured is left out,
+but in PyTorch's CSV files, which have 0 for it. docs/exports.md describes the formats.
 """
 
 
@@ -44,14 +44,15 @@ def run(asked: Request, _: Invocation) -> int:
         DynamometerError: the format is a plugin's, which failed.
     """
     export: Export = registry.resolve("exports", asked[FORMAT])
-    stored = open_run(asked[RUN])
+    directory = run_directory(asked[RUN], asked[RUNS])
+    stored = open_run(directory)
     with registry.named("exports", asked[FORMAT]):
         documents = export(stored)
     named = asked[OUTPUT]
     output = None if named is None else Path(named)
     is_folder = named is not None and (named.endswith("/") or Path(named).is_dir())
     if not documents:
-        click.echo(f"{asked[RUN]} has nothing to say in {asked[FORMAT]}", err=True)
+        click.echo(f"{directory} has nothing to say in {asked[FORMAT]}", err=True)
     elif len(documents) == 1 and not is_folder:
         if output is None:
             click.echo(documents[0].text, nl=False)

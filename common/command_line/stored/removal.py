@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common.command_line.stored.listing import megabytes
+from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, run_directory
 from dynamometer.common.errors import UsageError
-from dynamometer.common.interfaces.option import Arguments, Flag
+from dynamometer.common.interfaces.option import Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import RunState, read_overview
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.store.overview import Overview
 
-RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
 YES = Flag(("--yes",), group="Execution", help="Don't ask.")
-OPTIONS = (YES, RUNS)
+OPTIONS = (YES, RUNS, RUN_OR_SEVERAL)
 HELP = """Remove runs, and say what that frees.
 
-Whatever isn't a run's directory is refused, and so is a run that is going on.
+RUN is a run's directory, or its name below --output-dir. Whatever isn't one is refused, and so
+is a run that is going on.
 """
 
 
@@ -41,7 +42,8 @@ def run(asked: Request, _: Invocation) -> int:
     Raises:
         UsageError: something that is named must not be removed; says which and why.
     """
-    found = list({each.resolve(): _removable(each) for each in asked[RUNS]}.values())
+    named = [run_directory(each, asked[RUNS]) for each in asked[RUN_OR_SEVERAL]]
+    found = list({each.resolve(): _removable(each) for each in named}.values())
     for each in found:
         click.echo(f"{each.directory}: {each.progress}, {megabytes(each.size_bytes)}")
     total = megabytes(sum(each.size_bytes for each in found))

@@ -11,7 +11,8 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.command_line.output_file import write_text
 from dynamometer.common.command_line.stored.indexing import INDEX, read_run
-from dynamometer.common.interfaces.option import Arguments, Flag, Valued
+from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, run_directory
+from dynamometer.common.interfaces.option import Flag, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store import store
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dynamometer.results.reports.page.values import ShownComparison
     from dynamometer.results.values.records import Manifest, Record
 
-RUNS = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
 OUTPUT = Valued(
     ("-o", "--output"), reads=click.Path(dir_okay=False, path_type=Path),
     default=Path("report.html"), metavar="FILE", group="Output", help="The page.",
@@ -37,11 +37,12 @@ INDEX_OF_RUNS = msgspec.structs.replace(
     help="The index that has earlier runs.  [default: index.sqlite beside each run]",
 )  # fmt: skip
 NO_HISTORY = Flag(("--no-history",), group="Output", help="Leave out what earlier runs were.")
-OPTIONS = (OUTPUT, NO_HISTORY, INDEX_OF_RUNS, RUNS)
+OPTIONS = (OUTPUT, NO_HISTORY, INDEX_OF_RUNS, RUNS, RUN_OR_SEVERAL)
 HELP = """Write stored runs as one page, to be read in a browser.
 
-RUN is a run's directory. Of two runs the page also says what changed from the first to the second.
-It is one file that asks no network for anything, so it can be mailed; docs/report.md describes it.
+RUN is a run's directory, or its name below --output-dir. Of two runs the page also says what
+changed from the first to the second. It is one file that asks no network for
+anything, so it can be mailed; docs/report.md describes it.
 """
 
 
@@ -52,7 +53,8 @@ def run(asked: Request, _: Invocation) -> int:
         UsageError: a run can't be read, or the plugin that brings its study isn't installed, or the
             page can't be written.
     """
-    stored = [(each, *_read(each)) for each in asked[RUNS]]
+    named = [run_directory(each, asked[RUNS]) for each in asked[RUN_OR_SEVERAL]]
+    stored = [(each, *_read(each)) for each in named]
     from dynamometer.results.reports.page.document import page  # imports scipy
     from dynamometer.results.reports.page.run import run_to_show
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
-from dynamometer.common.command_line.stored.runs import RUN, cases_of
+from dynamometer.common.command_line.stored.runs import RUN, RUNS, cases_of, run_directory
 from dynamometer.common.ending import SIGNALLED, tell
 from dynamometer.common.errors import UsageError
 from dynamometer.common.execution.repro import single_case_command
@@ -35,8 +35,11 @@ SCRIPT = Flag(
     ("--script",), group="Output",
     help="Print a program that needs torch alone in place of the command, where the suite has it.",
 )  # fmt: skip
-OPTIONS = (START, SCRIPT, RUN, MODEL)
-HELP = """Print the command that repeats a model of a run alone, as the run measured it."""
+OPTIONS = (START, SCRIPT, RUNS, RUN, MODEL)
+HELP = """Print the command that repeats a model of a run alone, as the run measured it.
+
+RUN is a run's directory, or its name below --output-dir.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -46,13 +49,14 @@ def run(asked: Request, _: Invocation) -> int:
         UnknownNameError: the run has no such model.
         UsageError: the run can't be read, or a command can't be started here.
     """
+    directory = run_directory(asked[RUN], asked[RUNS])
     with store_errors_as_usage():
-        manifest = store.read_manifest(asked[RUN])
+        manifest = store.read_manifest(directory)
     if asked[SCRIPT] and asked[START]:
         msg = "--script prints a program, for a file of your own; leave out --run"
         raise UsageError(msg)
     if asked[SCRIPT]:
-        click.echo(_script(asked[RUN], manifest, asked[MODEL]))
+        click.echo(_script(directory, manifest, asked[MODEL]))
         return 0
     cases = cases_of(manifest, asked[MODEL])
     commands = [single_case_command(manifest, each) for each in cases]

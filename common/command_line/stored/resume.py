@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dynamometer.common import registry
+from dynamometer.common.command_line.stored.runs import RUNS, run_directory
 from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces.option import Argument, Flag
 from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
@@ -23,8 +24,11 @@ ANYWAY = Flag(
     ("--anyway",), group="Execution",
     help="Go on where files that are measured have changed; each record says so.",
 )  # fmt: skip
-OPTIONS = (ANYWAY, *REPORT_OPTIONS, DIRECTORY)
-HELP = "Finish an interrupted run."
+OPTIONS = (ANYWAY, *REPORT_OPTIONS, RUNS, DIRECTORY)
+HELP = """Finish an interrupted run.
+
+DIRECTORY is the run's, or the run's name below --output-dir.
+"""
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -42,7 +46,7 @@ def run(asked: Request, _: Invocation) -> int:
     from dynamometer.results.store import store
     from dynamometer.results.store.errors import StoreError
 
-    directory = asked[DIRECTORY]
+    directory = run_directory(asked[DIRECTORY], asked[RUNS])
     refusals.check_reporting(asked)
     try:
         manifest = store.read_manifest(directory)

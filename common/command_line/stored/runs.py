@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from dynamometer.common import registry
 from dynamometer.common.errors import UnknownNameError
-from dynamometer.common.interfaces.option import Argument
+from dynamometer.common.interfaces.option import Argument, Arguments
+from dynamometer.common.interfaces.run_options import OUTPUT_DIR
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store import store
 
@@ -24,7 +27,24 @@ if TYPE_CHECKING:
 RUN = Argument[Path](
     ("RUN",), default=Path(), reads=click.Path(path_type=Path), is_required=True
 )  # fmt: skip
-"""Its directory."""
+"""Its directory, or its name."""
+
+RUN_OR_SEVERAL = Arguments[Path](("RUN",), reads=click.Path(path_type=Path))
+"""Likewise."""
+
+RUNS = msgspec.structs.replace(OUTPUT_DIR, help="Where a run is looked for by its name.")
+
+
+def run_directory(name: Path, runs: Path) -> Path:
+    """Return the directory that is meant: the one at a path, or else the run of that name.
+
+    Args:
+        name: a path, or the name of a run, as `dynamometer ls runs` prints it.
+        runs: the directory that run directories are made in.
+    """
+    below = runs / name
+    is_name = ".." not in name.parts and not os.path.lexists(name)
+    return below if is_name and os.path.exists(below) else name  # noqa: PTH110  a name may be too long
 
 
 def open_run(directory: Path) -> StoredRun:

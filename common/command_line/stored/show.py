@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynamometer.common.command_line.stored.runs import RUN, cases_of, open_run
+from dynamometer.common.command_line.stored.runs import (
+    RUN,
+    RUNS,
+    cases_of,
+    open_run,
+    run_directory,
+)
 from dynamometer.common.interfaces.option import Argument
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import fitted_line, printable_lines
@@ -23,12 +29,12 @@ if TYPE_CHECKING:
     from dynamometer.results.store.overview import Overview
 
 MODEL = Argument[str | None](("MODEL",), default=None, reads=click.STRING)
-OPTIONS = (RUN, MODEL)
+OPTIONS = (RUNS, RUN, MODEL)
 HELP = """Show a stored run again, or all that is known of one of its models.
 
-RUN is a run's directory. Of a MODEL: how each replicate ended and why, its samples block by block,
-the environment, the end of its log, and the command that repeats it. On a terminal lines end where
-it does; elsewhere they are whole.
+RUN is a run's directory, or its name below --output-dir. Of a MODEL: how each replicate ended and
+why, its samples block by block, the environment, the end of its log, and the command that repeats
+it. On a terminal lines end where it does; elsewhere they are whole.
 """
 
 
@@ -39,7 +45,7 @@ def run(asked: Request, _: Invocation) -> int:
         UsageError: the run can't be read.
         UnknownNameError: it has no such model.
     """
-    directory, model = asked[RUN], asked[MODEL]
+    directory, model = run_directory(asked[RUN], asked[RUNS]), asked[MODEL]
     found = open_run(directory)
     if model is None:
         with store_errors_as_usage():
