@@ -30,6 +30,7 @@ from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.run_options import OUTPUT_DIR, run_options
 from dynamometer.common.interfaces.workload_options import LIST, QUICK, TARGET
 from dynamometer.common.studies.study import options_of
+from dynamometer.results.reports.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,6 +275,8 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
     specs = selection.listed(selection.opened(source, opening))
+    for note in source.notes(opening):
+        click.echo(printable(f"note: {note}"), err=True)
     models = selection.select(specs, selection.asked_selection(asked))
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))

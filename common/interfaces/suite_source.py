@@ -73,6 +73,11 @@ class SuiteSource(Protocol):
         del opening
         return ()
 
+    def notes(self, opening: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what whoever runs or lists the models is told of them beforehand."""
+        del opening
+        return ()
+
     def script(self, opening: Mapping[str, str], case: Case, seed: int) -> str | None:
         """Return a program that does without us what a case's first backend is asked to do.
 

@@ -40,6 +40,8 @@ NAME = "user"
 _FILE_SUFFIX = ".py"
 _PROGRAM_SUFFIX = ".pt2"
 _HUB_PREFIX = "hub:"
+_MOST_NAMED = 3
+"""Functions, of which a note tells."""
 
 
 class UserModels(SuiteSource):
@@ -85,6 +87,18 @@ class UserModels(SuiteSource):
             folder = Path(path.removeprefix(_HUB_PREFIX))
             return tuple(sorted(filter(Path.is_file, folder.iterdir()))) if folder.is_dir() else ()
         return with_imported_files(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
+
+    def notes(self, opening: Mapping[str, str]) -> tuple[str, ...]:
+        """Say how many functions of a file its dictionary `MODELS` leaves out."""
+        from dynamometer.models.suites.written_models import left_out
+
+        path, _, name = opening["target"].partition("::")
+        names = [] if name or not path.endswith(_FILE_SUFFIX) else left_out(Path(path))
+        if not names:
+            return ()
+        some = ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])
+        told = f"MODELS takes the place of the functions of {path}, of which it leaves out"
+        return (f"{told} {len(names)}: {some}",)
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.

@@ -24,7 +24,7 @@ _BATCH_SIZE = "batch_size"
 
 _NOT_WRITTEN = (
     "what is not written as `def`, such as a lambda or a partial, is taken from a dictionary:"
-    ' MODELS = {{"{name}": {name}}}'
+    ' MODELS = {{"{name}": {name}}}, which takes the place of the functions'
 )
 
 
@@ -47,7 +47,7 @@ def builders(path: Path, name: str) -> Sizes:
     table = written.table(name)
     if table is not None:
         return written.tables[table]
-    public = {each: size for each, size in written.functions.items() if not each.startswith("_")}
+    public = written.public
     if name:
         known = ", ".join(sorted([*public, *written.tables])) or "none"
         msg = (
@@ -62,6 +62,25 @@ def builders(path: Path, name: str) -> Sizes:
         )
         raise ValueError(msg)
     return public
+
+
+def left_out(path: Path) -> list[str]:
+    """Return the functions that would be models if the file had no dictionary `MODELS`.
+
+    Not those that the file itself makes use of.
+
+    Raises:
+        ValueError: the file can't be parsed.
+    """
+    written = _written(path)
+    if _USUAL_TABLE not in written.tables:
+        return []
+    used = {
+        each.id
+        for each in ast.walk(written.tree)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+    }
+    return [each for each in written.public if each not in used]
 
 
 def table_of(path: Path, name: str) -> str | None:
@@ -86,6 +105,11 @@ class _Written:
     tree: ast.Module
     functions: Sizes
     tables: dict[str, Sizes]
+
+    @property
+    def public(self) -> Sizes:
+        """Those of the functions whose names don't begin with an underscore."""
+        return {each: size for each, size in self.functions.items() if not each.startswith("_")}
 
     def table(self, name: str) -> str | None:
         """Return the dictionary that a name stands for, if there is one."""

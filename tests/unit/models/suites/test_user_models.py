@@ -106,6 +106,27 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
     assert names(str(path)) == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def f(): ...\ndef g(): ...\nMODELS = {'a': lambda: 1}", ["leaves out 2: f, g"]),
+        ("def f(): ...\nMODELS = {'a': f}", []),
+        ("def f(): ...\ndef g(): return f()\nMODELS = {'a': g}", []),
+        ("def f(): ...\ndef _g(): ...\nzoo = {'a': _g}", []),
+    ],
+    ids=["left out", "of the table", "helper", "other table"],
+)
+def test_what_a_dictionary_leaves_out_is_told(
+    tmp_path: Path, text: str, says: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Functions that would be models, whether the models are listed or run."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    assert cli.main(None, ["run", str(path), "--list"]) == 0
+    notes = capsys.readouterr().err.splitlines()
+    assert [each.rpartition("which it ")[2] for each in notes if each.startswith("note")] == says
+
+
 def test_batch_sizes_are_read(tmp_path: Path) -> None:
     """The default of `batch_size` is what a model runs at; other arguments are its own."""
     path = tmp_path / "mine.py"
@@ -166,7 +187,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         ("def f(): ...\ndef f(x): ...", "f", r"f takes arguments \(x\)"),
         ("def f(a, /, x, z=1, *, y, w=2): ...", "f", r"f takes arguments \(a, x, y\)"),
         ("f = lambda: 1", "", "not written as `def`, .* taken from a dictionary: MODELS = "),
-        ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}"),
+        ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}, which takes"),
         ("def f(:", "", "mine.py can't be read"),
     ],
 )
