@@ -136,8 +136,9 @@ class ModelFile:
 
     Attributes:
         path: of the file.
-        name: the only function or dictionary that is wanted; empty for all functions but those
-            that begin with an underscore, or for the dictionary `MODELS` where there is one.
+        name: the only function, dictionary or model of `MODELS` that is wanted; empty for all
+            functions but those that begin with an underscore, or for the dictionary `MODELS` where
+            there is one.
     """
 
     path: Path

@@ -33,8 +33,9 @@ def builders(path: Path, name: str) -> Sizes:
 
     Args:
         path: of the file.
-        name: the only function or dictionary that is wanted; empty for all functions but those
-            that begin with an underscore, or for the dictionary `MODELS` where there is one.
+        name: the only function, dictionary or model of `MODELS` that is wanted; empty for all
+            functions but those that begin with an underscore, or for the dictionary `MODELS` where
+            there is one.
 
     Raises:
         ValueError: the file can't be parsed, or doesn't hold what was named.
@@ -42,14 +43,15 @@ def builders(path: Path, name: str) -> Sizes:
     written = _written(path)
     if name in written.functions:
         return {name: written.functions[name]}
-    if name in {"", _USUAL_TABLE, *written.tables}:
-        refuse_unreadable(path, written.tree, name or _USUAL_TABLE)
+    refuse_unreadable(path, written.tree, name if name in written.tables else _USUAL_TABLE)
     table = written.table(name)
     if table is not None:
-        return written.tables[table]
+        found = written.tables[table]
+        return found if name in {"", table} else {name: found[name]}
     public = written.public
     if name:
-        known = ", ".join(sorted([*public, *written.tables])) or "none"
+        models = {**public, **written.tables, **written.tables.get(_USUAL_TABLE, {})}
+        known = ", ".join(sorted(models.keys() - {_USUAL_TABLE})) or "none"
         msg = (
             f"{path} has no model {name!r}, which is a function that needs no arguments"
             f" or a dictionary of them; it has: {known}{_advice(written.tree, name)}"
@@ -84,7 +86,7 @@ def left_out(path: Path) -> list[str]:
 
 
 def table_of(path: Path, name: str) -> str | None:
-    """Return the dictionary that a name stands for; `None` where it is no dictionary's.
+    """Return the dictionary that a name stands for, or a model is of; `None` where there is none.
 
     Raises:
         ValueError: the file can't be parsed.
@@ -112,8 +114,11 @@ class _Written:
         return {each: size for each, size in self.functions.items() if not each.startswith("_")}
 
     def table(self, name: str) -> str | None:
-        """Return the dictionary that a name stands for, if there is one."""
-        wanted = name or _USUAL_TABLE
+        """Return the dictionary that a name stands for, or a model is of, if there is one."""
+        if name in self.functions:
+            return None
+        is_of_usual = name in {"", *self.tables.get(_USUAL_TABLE, {})}
+        wanted = _USUAL_TABLE if is_of_usual and name not in self.tables else name
         return wanted if wanted in self.tables else None
 
 

@@ -127,6 +127,26 @@ def test_what_a_dictionary_leaves_out_is_told(
     assert [each.rpartition("which it ")[2] for each in notes if each.startswith("note")] == says
 
 
+def test_a_model_of_a_dictionary_is_named(tmp_path: Path) -> None:
+    """As a function is, which comes first; `MODELS` itself is no model that there is."""
+    path = tmp_path / f"named_{tmp_path.name}.py"
+    path.write_text(
+        "import torch\n"
+        "def build(): return torch.nn.ReLU(), torch.ones(2)\n"
+        "def two(): return torch.nn.Tanh(), torch.ones(2)\n"
+        "MODELS = {'one': build, 'two': build, 'in words': build}\nzoo = {'other': build}\n"
+    )
+    assert names(f"{path}::in words") == ["in words"]
+    assert names(f"{path}::MODELS") == ["in words", "one", "two"]
+    for name, kind in (("one", nn.ReLU), ("two", nn.Tanh), ("build", nn.ReLU)):
+        file = ModelFile(path, name)
+        (spec,) = file.specs()
+        assert spec.name == name
+        assert isinstance(file.load(spec, factories.case(name, batch_size=None)).module, kind)
+    with pytest.raises(ValueError, match=r"it has: build, in words, one, two, zoo$"):
+        names(f"{path}::other")
+
+
 def test_batch_sizes_are_read(tmp_path: Path) -> None:
     """The default of `batch_size` is what a model runs at; other arguments are its own."""
     path = tmp_path / "mine.py"
