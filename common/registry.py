@@ -164,14 +164,17 @@ def target(kind: Kind, name: str) -> str:
 
     Raises:
         UnknownNameError: the name is not registered; says which come near.
-        UsageError: nothing is installed under the module's first name.
+        UsageError: nothing is installed under the module's first name, or a file is named in place
+            of the module.
     """
     if name in _BUILT_IN[kind]:
         return _BUILT_IN[kind][name]
     module_name, colon, attribute = name.partition(":")
+    if attribute and _is_file(module_name):
+        raise UsageError(_cannot_load(kind, name, name, _of_file(kind, module_name, attribute)))
     if colon and module_name.strip(".") == module_name and module_name and attribute:
         package = module_name.partition(".")[0]
-        if package not in sys.modules and importlib.util.find_spec(package) is None:
+        if not _is_there(package):
             raise UsageError(_cannot_load(kind, name, name, _not_found(package)))
         return name
     known = targets(kind)
@@ -363,6 +366,26 @@ def _not_found(package: str) -> str:
     if Path(f"{package}.py").is_file() or Path(package).is_dir():
         return f"{reason} where Python looks, but one in the current folder: set PYTHONPATH=."
     return f"{reason}; install it, or put its folder on PYTHONPATH"
+
+
+def _is_there(package: str) -> bool:
+    return package in sys.modules or importlib.util.find_spec(package) is not None
+
+
+def _is_file(module_name: str) -> bool:
+    """Return whether what is named as a module can only be a file."""
+    if not module_name.endswith(".py"):
+        return False
+    package = module_name.partition(".")[0]
+    return os.path.isfile(module_name) or not (package and _is_there(package))  # noqa: PTH113  so is no name that is too long
+
+
+def _of_file(kind: str, file: str, attribute: str) -> str:
+    """Say how a model of a file is named, or what else a module has."""
+    name = attribute.lstrip(":")
+    if kind == "suites":
+        return f"did you mean {file}::{name}?"
+    return f"{file} is a file: name its module, {Path(file).stem}:{name}"
 
 
 def _singular(kind: str) -> str:

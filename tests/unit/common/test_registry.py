@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from typing import TYPE_CHECKING, get_args
 
@@ -122,6 +123,32 @@ def test_a_plugin_that_fails_is_named(plugin: Path) -> None:
     full = OSError("full")
     with pytest.raises(OSError, match=r"^full$"), registry.named("exports", "mine"):
         raise full
+
+
+@pytest.mark.parametrize("folder", ["", "./", "models/", "../"])
+@pytest.mark.parametrize("is_on_path", [True, False])
+def test_a_file_in_place_of_a_module_is_told(
+    folder: str, is_on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module is no package, so it can't hold one that is called `py`."""
+    (tmp_path / "here" / "models").mkdir(parents=True)
+    (tmp_path / "here" / "never_imported.py").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    if is_on_path:
+        monkeypatch.syspath_prepend(tmp_path / "here")
+    file = f"{folder}never_imported.py"
+    with pytest.raises(UsageError, match=re.escape(f"did you mean {file}::net?")):
+        registry.target("suites", f"{file}:net")
+    for colon in (":", "::"):
+        with pytest.raises(UsageError, match="is a file: name its module, never_imported:compile"):
+            registry.target("backends", f"{file}{colon}compile")
+
+
+def test_a_module_may_be_called_py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one of a package."""
+    (tmp_path / "holds_py").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.target("backends", "holds_py.py:compile") == "holds_py.py:compile"
 
 
 def test_the_baseline_is_no_choice() -> None:
