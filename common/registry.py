@@ -315,12 +315,17 @@ def suite_named(text: str) -> str:
 
     Raises:
         UnknownNameError: it is none; says which come near.
-        UsageError: it is a path, at which nothing can be run.
+        UsageError: it is a path, at which nothing can be run, or that of a file without its ending.
     """
     try:
         target("suites", text)
-    except UnknownNameError as error:
-        if "/" not in text and not os.path.exists(text):  # noqa: PTH110  so is no name that is too long
+    except UsageError as error:
+        file, colons, name = text.partition("::")
+        if os.path.isfile(f"{file}.py"):  # noqa: PTH113  so is no name that is too long
+            msg = f"{text!r} is no suite; did you mean the file {file}.py{colons}{name}?"
+            raise UsageError(msg) from error
+        is_unknown = isinstance(error, UnknownNameError)
+        if not is_unknown or ("/" not in text and not os.path.exists(text)):  # noqa: PTH110  likewise
             raise
         msg = (
             f"{text!r} is neither a suite nor a path of what can be run: a FILE.py, a program.pt2,"

@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -13,7 +14,6 @@ from dynamometer.results.reports.console import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -126,22 +126,36 @@ def test_a_plugin_that_fails_is_named(plugin: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "./", "models/", "../"])
-@pytest.mark.parametrize("is_on_path", [True, False])
+@pytest.mark.parametrize("on_path", [[], ["."]])
 def test_a_file_in_place_of_a_module_is_told(
-    folder: str, is_on_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: str, on_path: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its module is no package, so it can't hold one that is called `py`."""
     (tmp_path / "here" / "models").mkdir(parents=True)
     (tmp_path / "here" / "never_imported.py").touch()
     monkeypatch.chdir(tmp_path / "here")
-    if is_on_path:
-        monkeypatch.syspath_prepend(tmp_path / "here")
+    for each in on_path:
+        monkeypatch.syspath_prepend(tmp_path / "here" / each)
     file = f"{folder}never_imported.py"
     with pytest.raises(UsageError, match=re.escape(f"did you mean {file}::net?")):
         registry.target("suites", f"{file}:net")
     for colon in (":", "::"):
         with pytest.raises(UsageError, match="is a file: name its module, never_imported:compile"):
             registry.target("backends", f"{file}{colon}compile")
+
+
+@pytest.mark.parametrize("name", ["", "::net"])
+@pytest.mark.parametrize("folder", ["", "./", "models/"])
+def test_a_file_without_its_ending_is_told(
+    name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is no suite's."""
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    Path(folder, "never_imported.py").touch()
+    said = f"is no suite; did you mean the file {folder}never_imported.py{name}?"
+    with pytest.raises(UsageError, match=re.escape(said)):
+        registry.suite_named(f"{folder}never_imported{name}")
 
 
 def test_a_module_may_be_called_py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
