@@ -27,6 +27,8 @@ _NOT_WRITTEN = (
     ' MODELS = {{"{name}": {name}}}, which takes the place of the functions'
 )
 
+_EXAMPLE = "def example(): return {model}, (torch.randn(2, 3),)"
+
 
 def builders(path: Path, name: str) -> Sizes:
     """Return the models of a file that are wanted.
@@ -58,9 +60,10 @@ def builders(path: Path, name: str) -> Sizes:
         )
         raise ValueError(msg)
     if not public:
+        advice = _advice(written.tree, _class(written.tree) or "")
         msg = (
-            f"{path} has no function without arguments that could build a model;"
-            f" {_NOT_WRITTEN.format(name='name')}"
+            f"{path} has no function without arguments that could build a model"
+            f"{advice or '; ' + _NOT_WRITTEN.format(name='name')}"
         )
         raise ValueError(msg)
     return public
@@ -240,16 +243,28 @@ def _required(arguments: ast.arguments) -> list[str]:
     return [each.arg for each in (*needed, *(each for each, default in named if default is None))]
 
 
+def _class(tree: ast.Module) -> str | None:
+    """Return the name of the last class of a file, but for those that begin with an underscore."""
+    classes = [each.name for each in _run_on_import(tree) if isinstance(each, ast.ClassDef)]
+    return next((each for each in reversed(classes) if not each.startswith("_")), None)
+
+
 def _advice(tree: ast.Module, name: str) -> str:
     """Return what to do about a name that a file holds, and that builds no model as it stands."""
     for node in _run_on_import(tree):
-        if not isinstance(node, ast.FunctionDef) or node.name != name:
-            continue
-        if needed := _required(node.args):
-            return (
-                f". {name} takes arguments ({', '.join(needed)}): a function without says with"
-                f" which, such as `def example(): return {name}, (torch.randn(2, 3),)`"
-            )
+        match node:
+            case ast.FunctionDef(name=found) if found == name and (needed := _required(node.args)):
+                return (
+                    f". {name} takes arguments ({', '.join(needed)}): a function without says with"
+                    f" which, such as `{_EXAMPLE.format(model=name)}`"
+                )
+            case ast.ClassDef(name=found) if found == name:
+                return (
+                    f". {name} is a class: a function makes one and says what it is called with,"
+                    f" such as `{_EXAMPLE.format(model=f'{name}()')}`"
+                )
+            case ast.AsyncFunctionDef(name=found) if found == name:
+                return f". {name} is async, so that calling it builds nothing"
     if any(name == target.id for target, _ in assigned(tree.body)):
         return f"; {_NOT_WRITTEN.format(name=name)}"
     return ""

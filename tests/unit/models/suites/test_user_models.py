@@ -208,6 +208,9 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         ("def f(a, /, x, z=1, *, y, w=2): ...", "f", r"f takes arguments \(a, x, y\)"),
         ("f = lambda: 1", "", "not written as `def`, .* taken from a dictionary: MODELS = "),
         ("f = lambda: 1", "f", r"not written as `def`, .* MODELS = \{\"f\": f\}, which takes"),
+        ("class Net: ...", "Net", r"Net is a class: .*def example\(\): return Net\(\), "),
+        ("class Net: ...\nclass _N: ...", "", r"no function .*\. Net is a class: a function makes"),
+        ("async def f(): ...", "f", "f is async, so that calling it builds nothing"),
         ("def f(:", "", "mine.py can't be read"),
     ],
 )
