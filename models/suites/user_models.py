@@ -165,6 +165,7 @@ class ModelFile:
 
         Raises:
             SkippedError: the file defines it where some condition holds, which it does not here.
+            TypeError: it is no function, or returns no model.
         """
         from dynamometer.models.suites.written_models import table_of
 
@@ -172,6 +173,7 @@ class ModelFile:
         module = _import(self.path.resolve())
         table = table_of(self.path, self.name)
         build = getattr(module, table)[spec.name] if table else _defined(module, spec.name)
+        _refuse_no_function(build, spec.name)
         if case.batch_size in {None, *spec.batch_size.values()}:
             return as_loaded(build(), spec.name)
         return as_loaded(build(batch_size=case.batch_size), spec.name)
@@ -188,6 +190,20 @@ def _defined(module: ModuleType, name: str) -> Callable[..., object]:
         )
         raise SkippedError(msg)
     return found
+
+
+def _refuse_no_function(build: object, name: str) -> None:
+    """Refuse what a dictionary may hold in place of functions, such as a module.
+
+    Raises:
+        TypeError: it is no function; says what it is.
+    """
+    from torch import nn
+
+    if isinstance(build, nn.Module) or not callable(build):
+        kind = type(build).__name__
+        msg = f"{name} is of type {kind}: write a function that returns (module, inputs)"
+        raise TypeError(msg)
 
 
 def _import(path: Path) -> ModuleType:

@@ -147,6 +147,17 @@ def test_a_model_of_a_dictionary_is_named(tmp_path: Path) -> None:
         names(f"{path}::other")
 
 
+def test_an_entry_that_is_no_function_is_described(tmp_path: Path) -> None:
+    """A module could be called, but not without its inputs."""
+    path = tmp_path / f"entries_{tmp_path.name}.py"
+    path.write_text("import torch\nMODELS = {'net': torch.nn.Linear(2, 2), 'three': 3}\n")
+    file = ModelFile(path, "")
+    for spec, kind in zip(file.specs(), ("Linear", "int"), strict=True):
+        says = rf"{spec.name} is of type {kind}: write a function that returns \(module, inputs\)"
+        with pytest.raises(TypeError, match=says):
+            file.load(spec, factories.case(spec.name, batch_size=None))
+
+
 def test_batch_sizes_are_read(tmp_path: Path) -> None:
     """The default of `batch_size` is what a model runs at; other arguments are its own."""
     path = tmp_path / "mine.py"
