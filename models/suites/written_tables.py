@@ -22,7 +22,7 @@ def parsed(path: Path) -> ast.Module:
         ValueError: it is no Python.
     """
     try:
-        return ast.parse(file_bytes(path))
+        return ast.parse(file_bytes(path), str(path))
     except (OSError, *BAD_PYTHON) as error:
         msg = f"{path} can't be read: {error}"
         raise ValueError(msg) from error

@@ -222,7 +222,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         ("class Net: ...", "Net", r"Net is a class: .*def example\(\): return Net\(\), "),
         ("class Net: ...\nclass _N: ...", "", r"no function .*\. Net is a class: a function makes"),
         ("async def f(): ...", "f", "f is async, so that calling it builds nothing"),
-        ("def f(:", "", "mine.py can't be read"),
+        ("def f(:", "", r"mine\.py can't be read: .* \(mine\.py, line 1\)"),
     ],
 )
 def test_what_is_not_there_is_a_value_error(
