@@ -75,21 +75,28 @@ def select(
     only = {names[name] for name in selection.only}
     include = [_pattern(text, "-k") for text in selection.include]
     exclude = [_pattern(text, "-x") for text in selection.exclude]
-    chosen = [
+    wanted = [
         spec
         for name, spec in sorted(known.items())
         if (not only or name in only)
-        and (not selection.quick or spec.quick)
         and (not include or _matches(spec, include))
         and not _matches(spec, exclude)
     ]
+    chosen = [spec for spec in wanted if not selection.quick or spec.quick]
     index, parts = selection.partition
     part = chosen[index * len(chosen) // parts : (index + 1) * len(chosen) // parts]
     if not part and selection.quick and not any(spec.quick for spec in known.values()):
         msg = "the suite has no quick selection: leave out --quick; -k and -x choose models"
         raise NothingSelectedError(msg)
+    if wanted and not chosen:
+        names_wanted = ", ".join(spec.name for spec in wanted[:_MOST_NAMED])
+        others = ", ..." if len(wanted) > _MOST_NAMED else ""
+        msg = f"the quick selection has none of these: {names_wanted}{others}; leave out --quick"
+        raise NothingSelectedError(msg)
     if not part:
-        msg = f"the selection holds none of the suite's {len(known)} models; --list shows them"
+        msg = (
+            f"the selection holds none of the suite's {len(known)} models; --list alone shows them"
+        )
         raise NothingSelectedError(msg)
     _check_names(part)
     return tuple(part)
@@ -97,6 +104,9 @@ def select(
 
 _THEIR_FILE = "path:"
 """How PyTorch's harness is told of a file: `--only path:FILE,class:NAME`."""
+
+_MOST_NAMED = 3
+"""Models, of which a message tells."""
 
 _MOST_NAME_BYTES = 200
 """Of a model: files are named after it, and few file systems allow more than 255."""

@@ -40,8 +40,6 @@ NAME = "user"
 _FILE_SUFFIX = ".py"
 _PROGRAM_SUFFIX = ".pt2"
 _HUB_PREFIX = "hub:"
-_MOST_NAMED = 3
-"""Functions, of which a note tells."""
 
 
 class UserModels(SuiteSource):
@@ -93,12 +91,7 @@ class UserModels(SuiteSource):
         from dynamometer.models.suites.written_models import left_out
 
         path, _, name = opening["target"].partition("::")
-        names = [] if name or not path.endswith(_FILE_SUFFIX) else left_out(Path(path))
-        if not names:
-            return ()
-        some = ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])
-        told = f"MODELS takes the place of the functions of {path}, of which it leaves out"
-        return (f"{told} {len(names)}: {some}",)
+        return () if name or not path.endswith(_FILE_SUFFIX) else left_out(Path(path))
 
     def open(self, opening: Mapping[str, str]) -> Suite:
         """Open what a target names.

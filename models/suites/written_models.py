@@ -20,6 +20,8 @@ Sizes = dict[str, int | None]
 """Builders, each with the default of its argument `batch_size`; `None` where it has no number."""
 
 _USUAL_TABLE = "MODELS"
+_MOST_NAMED = 3
+"""Functions, of which a note tells."""
 _BATCH_SIZE = "batch_size"
 
 _NOT_WRITTEN = (
@@ -69,8 +71,8 @@ def builders(path: Path, name: str) -> Sizes:
     return public
 
 
-def left_out(path: Path) -> list[str]:
-    """Return the functions that would be models if the file had no dictionary `MODELS`.
+def left_out(path: Path) -> tuple[str, ...]:
+    """Say how many functions would be models if the file had no dictionary `MODELS`.
 
     Not those that the file itself makes use of.
 
@@ -79,13 +81,18 @@ def left_out(path: Path) -> list[str]:
     """
     written = _written(path)
     if _USUAL_TABLE not in written.tables:
-        return []
+        return ()
     used = {
         each.id
         for each in ast.walk(written.tree)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
     }
-    return [each for each in written.public if each not in used]
+    names = [each for each in written.public if each not in used]
+    if not names:
+        return ()
+    some = ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])
+    told = f"{_USUAL_TABLE} takes the place of the functions of {path}, of which it leaves out"
+    return (f"{told} {len(names)}: {some}",)
 
 
 def table_of(path: Path, name: str) -> str | None:

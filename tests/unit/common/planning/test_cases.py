@@ -118,8 +118,14 @@ def test_no_skip_lifts_every_skip(reason: str | None, *, no_skip: bool) -> None:
         (Selection(only=("vgg16",), quick=True), UsageError, "--only and --quick"),
         (Selection(partition=(2, 2)), UsageError, "--partition-id 2 is not below"),
         (Selection(include=("nope",)), NothingSelectedError, "none of the suite's 4 models"),
-        (Selection(quick=True, exclude=("18",)), NothingSelectedError, "--list shows"),
-        (Selection(partition=(0, 9)), NothingSelectedError, "--list shows"),
+        (Selection(quick=True, exclude=("18",)), NothingSelectedError, "; leave out --quick"),
+        (
+            Selection(quick=True, include=("vgg",)),
+            NothingSelectedError,
+            "the quick selection has none of these: vgg16; leave out --quick",
+        ),
+        (Selection(partition=(0, 9)), NothingSelectedError, "--list alone shows"),
+        (Selection(quick=True, partition=(0, 9)), NothingSelectedError, "--list alone shows"),
     ],
     ids=str,
 )
