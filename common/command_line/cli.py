@@ -292,6 +292,8 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     for note in notes:
         click.echo(f"note: {note}", err=True)
     plan = make_plan(suite, opening, models, asked, batch_sizes)
+    for reason in arms.unusable(asked, plan.cases[0].arms).values():
+        click.echo(f"skipped: {reason}", err=True)
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return begin.carried_out(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.errors import UsageError
+from dynamometer.common.errors import UnfitEnvironmentError, UsageError
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.interfaces.workload_options import (
     BACKENDS,
@@ -22,6 +22,8 @@ from dynamometer.results.values.cases import BASELINE, TORCHSCRIPT, Dtype, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from dynamometer.common.interfaces.option import Request
 
 
@@ -76,6 +78,33 @@ def with_every_backend(request: Request) -> tuple[Request, dict[str, str]]:
         reasons = {**reasons, TORCHSCRIPT: why}
     chosen = (ENSEMBLE,) if ENSEMBLE in named else ()
     return request.but(BACKENDS, (*names, *chosen)), reasons
+
+
+def unusable(request: Request, arms: Collection[str]) -> dict[str, str]:
+    """Return why backends that were named can't be used here, by name.
+
+    Only a worker imports a plugin's or a user's own.
+
+    Args:
+        request: what was asked for.
+        arms: of a case of the plan.
+
+    Raises:
+        UnfitEnvironmentError: none of them can be used.
+    """
+    named = {arm_names.read(arm).backend for arm in asked_arms(request) if arm in arms}
+    ours = sorted(
+        name for name in named if registry.target("backends", name).startswith("dynamometer.")
+    )
+    found = {name: arm_names.declared(name) for name in ours}
+    reasons = {
+        name: reason
+        for name, each in found.items()
+        if each and (reason := each.available(request[DEVICE]))
+    }
+    if reasons and named == reasons.keys():
+        raise UnfitEnvironmentError("; ".join(reasons.values()))
+    return reasons
 
 
 def asked_arms(request: Request) -> tuple[str, ...]:

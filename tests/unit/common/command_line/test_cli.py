@@ -363,6 +363,20 @@ def test_a_command_of_pytorchs_harness(
     assert "note: --ci: " in said
 
 
+def test_a_named_backend_that_can_not_be_used_here(
+    program: Program, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told before anything is measured; if no other is named, nothing is."""
+    words = ["--only", "resnet18", "--backend", "cudagraphs"]
+    (case,) = program.script(*words, "--backend", "eager").plan.cases
+    assert case.arms == ("baseline", "cudagraphs", "eager")
+    assert "skipped: cudagraphs runs on cuda only\n" in capsys.readouterr().err
+    assert cli.main("torchbench", words) == 4
+    assert cli.main("torchbench", [*words, "--backend", "tensorrt"]) == 4
+    said = capsys.readouterr().err
+    assert "error: cudagraphs runs on cuda only; tensorrt runs on cuda only\n" in said
+
+
 def test_every_backend_that_can_be_used_here(
     program: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:
