@@ -107,10 +107,6 @@ def _summary(side: Side) -> SideSummary:
 
 def _nothing_in_common(before: Side, after: Side) -> str:
     """Say that no arm of a case is on both sides, of which there is one on each, and why."""
-    names = [
-        ", ".join(f"{each.identity['model']} {each.arm}" for each in side.entries[:3]) or "nothing"
-        for side in (before, after)
-    ]
     reasons = [
         f"{name} was {_listed(was)}, is {_listed(now)}"
         for name in IDENTITY
@@ -121,9 +117,20 @@ def _nothing_in_common(before: Side, after: Side) -> str:
     if not (before.arm and after.arm) and not arms_before & arms_after:
         reasons.append("--arm of each side makes two arms one")
     return (
-        f"no arm of a case is on both sides: before has {names[0]}, ..., after has {names[1]}, ..."
+        f"no arm of a case is on both sides: before has {_some(before)}, after has {_some(after)}"
         + (f" ({'; '.join(reasons)})" if reasons else "")
     )
+
+
+def _some(side: Side) -> str:
+    """Name the first arms of cases of a side."""
+    names = [f"{each.identity['model']} {each.arm}" for each in side.entries]
+    others = ["..."] * (len(names) > _MOST_NAMED)
+    return ", ".join([*names[:_MOST_NAMED], *others]) or "nothing"
+
+
+_MOST_NAMED = 3
+"""Arms of cases, of which a message tells."""
 
 
 _OF_EVERY_CASE = ("mode", "device", "dtype", "shapes", "scale", "settings")

@@ -142,6 +142,18 @@ def test_nothing_in_common() -> None:
         compare(run("a", arms=(BASELINE, "inductor")), run("b", arms=(BASELINE, "ts")))
 
 
+@pytest.mark.parametrize(
+    ("models", "has"),
+    [(1, "m0 ts"), (3, "m0 ts, m1 ts, m2 ts"), (4, "m0 ts, m1 ts, m2 ts, ...")],
+)
+def test_nothing_in_common_says_whether_there_is_more(models: int, has: str) -> None:
+    """Three arms of cases are named."""
+    sides = run("a", models=1), run("b", models=models, arms=(BASELINE, "ts"))
+    says = re.escape(f"before has m0 inductor, m0 aot_eager, after has {has} (")
+    with pytest.raises(IncomparableError, match=says):
+        compare(*sides)
+
+
 def test_nothing_in_common_says_in_what_the_cases_differ() -> None:
     """Neither --arm nor --force would help."""
     sides = run("a"), run("b", mode=Mode.TRAINING, channels_last=True)
