@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -34,7 +35,7 @@ HELP = """Show a stored run again, or all that is known of one of its models.
 
 RUN is a run's directory, or its name below --output-dir. Of a MODEL: how each replicate ended and
 why, its samples block by block, the environment, the end of its log, and the command that repeats
-it. On a terminal lines end where it does; elsewhere they are whole.
+it. On a terminal lines end where it does, but for commands; elsewhere they are whole.
 """
 
 
@@ -86,4 +87,12 @@ def _run_lines(found: StoredRun, overview: Overview) -> list[str]:
 
 
 def _print(lines: Iterable[str], width: int | None) -> None:
-    click.echo("\n".join(fitted_line(line, width) for line in printable_lines(lines)))
+    click.echo("\n".join(map(partial(_shown, width=width), printable_lines(lines))))
+
+
+def _shown(line: str, width: int | None) -> str:
+    return line if line.startswith(_COMMANDS) else fitted_line(line, width)
+
+
+_COMMANDS = ("command: ", "to repeat it: ")
+"""What begins a line that is to be copied, and so is whole."""

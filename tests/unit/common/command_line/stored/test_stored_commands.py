@@ -163,6 +163,25 @@ def test_lines_end_where_the_terminal_does(
         assert any(line.endswith("…") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["one"], "command: ./x.py -k y"),
+        (["one", "alexnet"], "to repeat it: ./torchbench.py --only alexnet"),
+    ],
+)
+def test_commands_are_whole_on_a_terminal(
+    runs: Path,
+    words: list[str],
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are there to be copied."""
+    monkeypatch.setattr(show, "terminal_width", lambda: 12)
+    assert line in said(capsys, "show", "--output-dir", str(runs), *words).splitlines()
+
+
 def test_report_of_one_and_of_two(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
