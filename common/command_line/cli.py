@@ -268,29 +268,27 @@ def _quick(asked: Request, arguments: Sequence[str]) -> Request:
 
 def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
-    from dynamometer.common.planning import refusals, selection
+    from dynamometer.common.planning import batch_size_file, refusals, selection
 
     source = registry.suite(suite)
     asked = asked.with_defaults(source.options)
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
     specs = selection.listed(selection.opened(source, opening))
-    for note in source.notes(opening):
-        click.echo(printable(f"note: {note}"), err=True)
     models = selection.select(specs, selection.asked_selection(asked))
+    batch_sizes, notes = batch_size_file.asked_batch_sizes(asked, specs)
+    for note in (*source.notes(opening), *notes):
+        click.echo(printable(f"note: {note}"), err=True)
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))
         return 0
     from dynamometer.common.command_line import begin
-    from dynamometer.common.planning import arms, batch_size_file
+    from dynamometer.common.planning import arms
     from dynamometer.common.planning.plan import make_plan
 
     asked, unusable = arms.with_every_backend(asked)
     for reason in unusable.values():
         click.echo(f"left out: {reason}", err=True)
-    batch_sizes, notes = batch_size_file.asked_batch_sizes(asked, specs)
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
     plan = make_plan(suite, opening, models, asked, batch_sizes)
     for reason in arms.unusable(asked, plan.cases[0].arms).values():
         click.echo(f"skipped: {reason}", err=True)

@@ -161,6 +161,7 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ("torchbench", "--freezing --backend aot_eager", "aot_eager has no options"),
         ("torchbench", "--inductor-compile-mode max-autotun", "did you mean max-autotune"),
         ("torchbench", "--quick --batch-size-file none.txt", "none.txt can't be read"),
+        ("torchbench", "--list --batch-size-file none.txt", "none.txt can't be read"),
         ("torchbench", "--batch-size-file x --batch-size 4", "leave out --batch-size"),
         ("torchbench", "--only resnet18 --executor zzz", "unknown executor 'zzz'; known: local"),
         ("torchbench", "--coverage --target 0.1", "leave out --target"),
