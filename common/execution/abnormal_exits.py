@@ -63,9 +63,13 @@ def is_harness_fault(worker: Worker) -> bool:
 
 
 def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResult, ...]:
-    """Blame the arm that was at work; if it was none in particular, all of them."""
+    """Return how the arm that was at work ended; of the others that they were not measured.
+
+    All end as the process did if none in particular was at work, if it was eager, to which all are
+    held, or if no arm is to blame.
+    """
     culprit = worker.progress.arm if worker.progress else None
-    if culprit is None:
+    if culprit in {None, BASELINE} or outcome.status is Status.INFRA:
         return tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms)
     spared = Outcome(
         status=Status.SKIP,

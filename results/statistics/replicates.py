@@ -1,4 +1,7 @@
-"""What replicates say of two arms: which latencies count, and the speedup. Pure; no torch."""
+"""What replicates say of arms: how each ended, which latencies count, the speedup of two.
+
+Pure; no torch.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,63 @@ from dynamometer.results.statistics.significance import moderated, replicates_ne
 from dynamometer.results.statistics.statistics import log_speedup, speedup
 from dynamometer.results.values import metrics
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SD, FORMERLY_ASSUMED, SEPARATE_SD
+from dynamometer.results.values.records import (
+    ASSUMED_SD,
+    FORMERLY_ASSUMED,
+    SEPARATE_SD,
+    Stage,
+    Status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from dynamometer.results.statistics.significance import Replicate
-    from dynamometer.results.values.records import BetweenProcessSd, Measurement, Ratio, Record
+    from dynamometer.results.values.records import (
+        ArmResult,
+        BetweenProcessSd,
+        Measurement,
+        Outcome,
+        Ratio,
+        Record,
+    )
+
+
+def endings_of(arm: str, records: Sequence[Record]) -> list[Outcome]:
+    """Return how an arm ended in its replicates.
+
+    A record without a result of the arm stands for it as a whole, unless it was left out there.
+    """
+    pairs = [(each, record) for record in records for each in record.arms if each.arm == arm]
+    whole = [each.outcome for each in records if not pairs or _stands_for(arm, each)]
+    return [*whole, *(_ending(*each) for each in pairs)]
+
+
+def _stands_for(arm: str, record: Record) -> bool:
+    """Return whether a record's outcome is an arm's, though it has no result of its own there.
+
+    It isn't if that is how another arm ended: then this one was left out. Compared are lines, as a
+    record's outcome may have the end of the log besides.
+    """
+    ends = {result.arm: result.outcome.line for result in record.arms}
+    return arm not in ends and record.outcome.line not in ends.values()
+
+
+def _ending(result: ArmResult, record: Record) -> Outcome:
+    """Return how an arm ended in a replicate.
+
+    Earlier versions called it skipped if eager, or a fault of the harness, had ended its process.
+    """
+    own = result.outcome
+    if (own.status, own.stage) != (Status.SKIP, Stage.WORKER):
+        return own
+    of_process = (
+        each.outcome
+        for each in record.arms
+        if each.outcome.status is Status.INFRA
+        or (each.arm == BASELINE and each.outcome.status not in {Status.PASS, Status.SKIP})
+    )
+    return next(of_process, own)
 
 
 def log_speedups(base: str, arm: str, records: Sequence[Record]) -> list[Replicate]:

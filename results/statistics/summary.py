@@ -16,6 +16,7 @@ from dynamometer.results.statistics.replicates import (
     are_isolated,
     compiled_cold,
     doubt,
+    endings_of,
     find,
     interfere,
     is_disturbed,
@@ -287,25 +288,13 @@ def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSumma
 def _summarize_arm(name: str, records: Sequence[Record], baseline: Outcome = PASSED) -> ArmSummary:
     """Summarize an arm; one whose baseline did not pass has nothing to be compared with."""
     results = [result for record in records for result in record.arms if result.arm == name]
-    # A record without a result of the arm stands for it as a whole, unless it was left out there.
-    whole = [each.outcome for each in records if not results or _stands_for(name, each)]
-    outcome = _first_failure([*whole, *(result.outcome for result in results), baseline])
+    outcome = _first_failure([*endings_of(name, records), baseline])
     found = ArmSummary(
         name=name,
         outcome=outcome,
         capture=next((_untimed(each.capture) for each in results if each.capture), None),
     )
     return _with_performance(found, results, records) if found.passed else found
-
-
-def _stands_for(name: str, record: Record) -> bool:
-    """Return whether a record's outcome is an arm's, though it has no result of its own there.
-
-    It isn't if that is how another arm ended: then this one was left out. Compared are lines, as a
-    record's outcome may have the end of the log besides.
-    """
-    ends = {result.arm: result.outcome.line for result in record.arms}
-    return name not in ends and record.outcome.line not in ends.values()
 
 
 def _with_performance(

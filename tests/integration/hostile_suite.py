@@ -6,6 +6,7 @@ Imported by worker processes, through `PYTHONPATH`, as the suite `hostile_suite:
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 import resource
@@ -268,6 +269,7 @@ def fork_and_exit() -> None:
 
 
 _waited: list[bool] = []
+_calls = itertools.count(1)
 
 
 def start_threads() -> None:
@@ -300,11 +302,7 @@ def stop_the_clock() -> None:
     for module in list(sys.modules.values()):
         for name, value in list(vars(module).items()):
             if id(value) in told:
-                setattr(module, name, _midnight)
-
-
-def _midnight() -> float:
-    return 0.0
+                setattr(module, name, lambda: 0.0)
 
 
 MISDEEDS: dict[str, Callable[[], object]] = {
@@ -331,6 +329,7 @@ MISDEEDS: dict[str, Callable[[], object]] = {
     "raises": raise_error,
     "raises_system_exit": lambda: sys.exit(0),
     "segfaults": lambda: ctypes.string_at(0),
+    "segfaults_later": lambda: next(_calls) == 8 and ctypes.string_at(0),
     "takes_memory": take_memory,
     "takes_shared_memory": take_shared_memory,
     "writes_everywhere": write_to_every_descriptor,

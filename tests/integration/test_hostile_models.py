@@ -11,6 +11,7 @@ import pytest
 from conftest import hostile_manifest, run_manifest
 from leaping_clock import leaping
 
+from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store import logs
 from dynamometer.results.values.records import Record, Stage, Status
 from dynamometer.results.values.workers import StartMethod
@@ -96,6 +97,18 @@ def test_a_further_attempt_does_not_quote_the_one_before(tmp_path: Path) -> None
     assert "SIGKILL" in (second.reason or "")
     assert "SIGKILL" in (record.outcome.reason or "")
     assert second.detail is record.outcome.detail is None
+
+
+def test_what_ends_its_process_later_has_one_status(tmp_path: Path) -> None:
+    """Whether eager or the other arm is built first, which is drawn, and so is at work then."""
+    at_work = set()
+    for seed in range(2):
+        manifest = hostile_manifest(["segfaults_later"], seed=seed)
+        record = run_manifest(manifest, tmp_path / str(seed))["segfaults_later"]
+        at_work.add((record.outcome.reason or "").rsplit(maxsplit=1)[-1])
+        (arm,) = summarize_case([record]).arms
+        assert arm.outcome.status is Status.CRASH
+    assert at_work == {"baseline", "eager"}
 
 
 def test_foreign_bytes_are_noted(records: Mapping[str, Record]) -> None:

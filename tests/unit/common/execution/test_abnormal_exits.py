@@ -147,6 +147,34 @@ def test_all_arms_are_blamed_where_none_was_at_work() -> None:
     assert {each.outcome for each in results} == {outcome}
 
 
+@pytest.mark.parametrize("arm", [BASELINE, "ts", None])
+@pytest.mark.parametrize("stage", [Stage.COMPILE, Stage.RUN, Stage.MEASURE])
+@pytest.mark.parametrize("killed", ["timeout", "memory", None])
+def test_what_ends_eager_ends_all_that_is_held_to_it(
+    killed: Literal["timeout", "memory"] | None, stage: Stage, arm: str | None
+) -> None:
+    """Which arm is built first is drawn, and the same model has one status."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    progress = Progress(stage=stage, arm=arm)
+    worker = dead_worker(signal.SIGSEGV, killed=killed, progress=progress)
+    outcome = name(worker)
+    statuses = {each.arm: each.outcome.status for each in arms_at_exit(worker, case, outcome)}
+    assert statuses["ts"] is outcome.status
+    is_of_all = arm != "ts"
+    assert (statuses["inductor"] is outcome.status) is is_of_all
+    assert (statuses[BASELINE] is outcome.status) is is_of_all
+
+
+@pytest.mark.parametrize("arm", [BASELINE, "ts", None])
+def test_nobody_is_to_blame_for_a_fault_of_the_harness(arm: str | None) -> None:
+    """Nobody is skipped either: that would count as a pass where PyTorch's files are read."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    worker = dead_worker(None, progress=Progress(stage=Stage.COMPILE, arm=arm))
+    outcome = name(worker)
+    assert outcome.status is Status.INFRA
+    assert {each.outcome for each in arms_at_exit(worker, case, outcome)} == {outcome}
+
+
 @pytest.mark.parametrize(
     ("arms", "ended_by", "measured", "decided"),
     [

@@ -16,7 +16,7 @@ from dynamometer.results.statistics.summary import (
 )
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import PASSED, ArmResult, CaptureStats, Status
+from dynamometer.results.values.records import PASSED, ArmResult, CaptureStats, Stage, Status
 
 if TYPE_CHECKING:
     from dynamometer.results.values.records import Outcome, Record
@@ -232,6 +232,34 @@ def test_an_arm_passes_only_beside_a_baseline_that_did() -> None:
     assert case.arms[0].speedup is None
     (suite,) = summarize_suite([case])
     assert (suite.passed, suite.speedups, suite.compile_times_s) == (0, (), ())
+
+
+SPARED = factories.failure(Status.SKIP, Stage.WORKER, "not measured: it ended the process")
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "status", "counted"),
+    [
+        (BASELINE, Status.CRASH, 1),
+        (BASELINE, Status.INFRA, 1),
+        ("ts", Status.INFRA, 1),
+        ("ts", Status.CRASH, 0),
+    ],
+)
+def test_who_was_skipped_as_eager_ended_its_process_ended_as_eager_did(
+    ended_by: str, status: Status, counted: int
+) -> None:
+    """So do all whose process ended by a fault of the harness; others were spared."""
+    died = factories.failure(status, Stage.RUN, "it ended the process")
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    arms = tuple(
+        ArmResult(arm=arm, outcome=died if arm == ended_by else SPARED) for arm in case.arms
+    )
+    found = summarize_case([factories.record(case, arms=arms, outcome=died)])
+    assert found.arms[0].outcome == (died if counted else SPARED)
+    assert found.arms[1].outcome == died
+    suite = summarize_suite([found])[0]
+    assert (suite.passed, suite.counted) == (0, counted)
 
 
 def test_an_arms_own_failure_is_told_before_the_baselines() -> None:
