@@ -78,7 +78,7 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
 def carried_out(
     action: Callable[[], int], directory: Path, request: Request, *, is_new: bool
 ) -> int:
-    """Do what fills a run's directory; if it isn't done, say how to go on. Return the exit code.
+    """Do what fills a run's directory; if something is left to do, say how. Return the exit code.
 
     Args:
         action: fills it, and returns the exit code.
@@ -105,6 +105,8 @@ def carried_out(
         raise
     if code == ExitCode.INTERRUPTED:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
+    else:
+        _say_what_is_attempted_again(directory, request)
     return code
 
 
@@ -122,6 +124,18 @@ def execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence
             if not preparing.prepare(manifest, directory, notes):
                 return ExitCode.INTERRUPTED
         return session.run(events)
+
+
+def _say_what_is_attempted_again(directory: Path, request: Request) -> None:
+    """Say how many cases ended by a fault of the harness, if any did, and how to go on."""
+    from dynamometer.results.reports.texts import count_text
+    from dynamometer.results.store.overview import read_overview
+
+    count = read_overview(directory).infra
+    if count:
+        ended = f"{count_text(count, 'case')} ended by a fault of the harness"
+        them = "it" if count == 1 else "them"
+        _say_way_on(f"{ended}; to attempt {them} again", directory, request, is_new=False)
 
 
 def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:

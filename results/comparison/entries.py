@@ -77,7 +77,7 @@ class Entry:
 
     @property
     def is_skipped(self) -> bool:
-        """Whether it was left out, and so is in no pass rate."""
+        """Whether it was left out."""
         return self.outcome.status is Status.SKIP
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.comparison.quantities import COMPILE_TIME, MEMORY_RATIO, SPEEDUP
 from dynamometer.results.statistics.significance import geometric_mean
+from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.values.comparison import Cell, Column, Share, Table
 
 if TYPE_CHECKING:
@@ -202,10 +203,14 @@ def _cell(kind: Kind, mean: _Average, sides: _Sides, ratios: Sequence[Ratio] = (
 
 
 def _share(entries: Iterable[Entry]) -> Share:
-    counted = [each for each in entries if not each.is_skipped]
+    counted = [each for each in entries if is_counted(each.outcome)]
     return Share(passed=sum(each.passed for each in counted), counted=len(counted))
 
 
 def _shares(common: Iterable[Pair]) -> tuple[Share, Share]:
-    counted = [each for each in common if not (each.before.is_skipped or each.after.is_skipped)]
+    counted = [
+        each
+        for each in common
+        if is_counted(each.before.outcome) and is_counted(each.after.outcome)
+    ]
     return _share(each.before for each in counted), _share(each.after for each in counted)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.figures import certain_figures
+from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def export(run: StoredRun) -> list[Document]:
                 told = f"{text}: {doc}"
                 _add(families, (figure.name, end), unit, told, labels, value * factor)
     for ending in run.endings():
-        if ending.outcome.status is not Status.SKIP:
+        if is_counted(ending.outcome):
             passed = float(ending.outcome.status is Status.PASS)
-            doc = "Whether it computed what eager does; none of what was skipped."
+            doc = "Whether it computed what eager does; none of what is in no pass rate."
             _add(families, ("passed",), "", doc, _labels(ending.case, ending.arm), passed)
     lines = [*_info(run), *(line for name, each in families.items() for line in _text(name, each))]
     return [Document("dynamometer.prom", "".join(f"{line}\n" for line in (*lines, "# EOF")))]

@@ -193,7 +193,7 @@ class SuiteSummary:
     Attributes:
         name: of the arm.
         passed: cases it passed.
-        counted: cases that were not skipped.
+        counted: cases that are in its pass rate.
         speedups: of the cases it passed, but for those that were disturbed.
         compile_times_s: of the same cases, where measured; of each case the median.
         compressions: how their memory compares with the baseline's, or why that is not known.
@@ -254,6 +254,11 @@ def ending_of(records: Sequence[Record]) -> Outcome:
     return _first_failure([each.outcome for each in records])
 
 
+def is_counted(outcome: Outcome) -> bool:
+    """Return whether what ended so is in a pass rate: not what was skipped, nor our own faults."""
+    return outcome.status not in {Status.SKIP, Status.INFRA}
+
+
 def by_case(records: Iterable[Record]) -> list[list[Record]]:
     """Group records by case, in order of first appearance."""
     groups: defaultdict[str, list[Record]] = defaultdict(list)
@@ -270,14 +275,13 @@ def summarize_suite(cases: Sequence[CaseSummary]) -> list[SuiteSummary]:
 
 def _summarize_over_cases(name: str, cases: Sequence[CaseSummary]) -> SuiteSummary:
     pairs = [(case, arm) for case in cases for arm in case.arms if arm.name == name]
-    skipped = [arm for _, arm in pairs if arm.outcome.status is Status.SKIP]
     passed = [(case, arm) for case, arm in pairs if arm.passed]
     undisturbed = [(case, arm) for case, arm in passed if case.is_conclusive]
     errors = [arm.max_error for _, arm in passed if arm.max_error is not None]
     return SuiteSummary(
         name=name,
         passed=len(passed),
-        counted=len(pairs) - len(skipped),
+        counted=sum(is_counted(arm.outcome) for _, arm in pairs),
         speedups=tuple(arm.speedup for _, arm in undisturbed if arm.speedup),
         compile_times_s=tuple(arm.compile_s for _, arm in undisturbed if arm.compile_s is not None),
         compressions=tuple(case.compression(arm) for case, arm in undisturbed if case.is_timed),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -18,7 +18,7 @@ from dynamometer.results.store.formats import upgraded_record
 from dynamometer.results.store.reading import BAD_JSON, from_json, opened
 from dynamometer.results.store.store import EVENTS, MANIFEST, read_manifest
 from dynamometer.results.values.cases import Case
-from dynamometer.results.values.records import had_last
+from dynamometer.results.values.records import Status, had_last
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,8 @@ class Overview:
         directory: its run directory.
         manifest: of the run.
         finished: cases that had all their replicates.
+        infra: cases with a replicate that a fault of the harness ended, which `resume` attempts
+            again.
         size_bytes: what its files take.
         is_locked: whether a process is writing to it.
     """
@@ -49,6 +51,7 @@ class Overview:
     directory: Path
     manifest: Manifest
     finished: int
+    infra: int
     size_bytes: int
     is_locked: bool
 
@@ -66,10 +69,11 @@ class Overview:
 
     @property
     def progress(self) -> str:
-        """Its state, with the cases that have ended where some have not."""
+        """Its state, with the cases that have ended where some have not, and with our faults."""
+        infra = f", {self.infra} {Status.INFRA}" if self.infra else ""
         if self.state is RunState.DONE:
-            return str(self.state)
-        return f"{self.state}, {self.finished} of {self.planned}"
+            return f"{self.state}{infra}"
+        return f"{self.state}, {self.finished} of {self.planned}{infra}"
 
 
 def run_directories(folder: Path) -> list[Path]:
@@ -101,10 +105,12 @@ def read_overview(directory: Path) -> Overview:
         StoreError: it is none, or what it holds is damaged.
     """
     manifest = read_manifest(directory)
+    cases = _cases(directory / EVENTS, manifest)
     return Overview(
         directory=directory,
         manifest=manifest,
-        finished=_finished(directory / EVENTS, manifest),
+        finished=sum(had_last([end.stopped for end in each], manifest.plan) for each in cases),
+        infra=sum(any(end.is_infra for end in each) for each in cases),
         size_bytes=size_on_disk(directory),
         is_locked=is_locked(directory),
     )
@@ -133,6 +139,12 @@ def is_locked(directory: Path) -> bool:
     return False
 
 
+class _Ending(msgspec.Struct):
+    """What of an outcome is looked at."""
+
+    status: str
+
+
 class _Line(msgspec.Struct):
     """What of a record says whether its case has ended; the rest is not decoded."""
 
@@ -140,14 +152,27 @@ class _Line(msgspec.Struct):
     run_id: str
     case: msgspec.Raw
     replicate: int
+    outcome: _Ending
     stopped: str | None = None
     earlier: tuple[msgspec.Raw, ...] = ()
 
 
-def _finished(events: Path, manifest: Manifest) -> int:
-    """Count the cases that have ended; of each replicate the last attempt counts."""
+class _End(NamedTuple):
+    """How a replicate ended.
+
+    Attributes:
+        stopped: why there is none after it.
+        is_infra: whether by a fault of the harness.
+    """
+
+    stopped: str | None
+    is_infra: bool
+
+
+def _cases(events: Path, manifest: Manifest) -> list[list[_End]]:
+    """Read how the replicates of each case ended; of each the last attempt counts."""
     judge, ids = Judge(manifest), dict[tuple[int, bytes], str]()
-    stopped: defaultdict[str, dict[int, str | None]] = defaultdict(dict)
+    ends: defaultdict[str, dict[int, _End]] = defaultdict(dict)
     try:
         with opened(events) as file:
             for number, line in enumerate(file, start=1):
@@ -160,11 +185,12 @@ def _finished(events: Path, manifest: Manifest) -> int:
                     ids[key] = _id_of(found, place)
                 attempt = len(found.earlier)
                 if judge.fault(found.run_id, ids[key], found.replicate, attempt) is None:
-                    stopped[ids[key]][found.replicate] = found.stopped
+                    is_infra = found.outcome.status == Status.INFRA
+                    ends[ids[key]][found.replicate] = _End(found.stopped, is_infra)
     except OSError as error:
         msg = f"{events} can't be read: {error.strerror}"
         raise StoreError(msg) from error
-    return sum(had_last(each.values(), manifest.plan) for each in stopped.values())
+    return [[*each.values()] for each in ends.values()]
 
 
 def _id_of(line: _Line, place: str) -> str:

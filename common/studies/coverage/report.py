@@ -10,9 +10,9 @@ from tabulate import tabulate
 from dynamometer.common.studies.not_captured import reasons
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.texts import in_source, name_columns, place, share_text
+from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.values.cases import Mode
 from dynamometer.results.values.coverage import GraphBreak
-from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -181,7 +181,7 @@ def _table(
 
 
 def _not_skipped(found: Sequence[CoverageSummary]) -> int:
-    return sum(each.outcome.status is not Status.SKIP for each in found)
+    return sum(is_counted(each.outcome) for each in found)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -16,6 +16,7 @@ from dynamometer.results.reports.page.values import (
     ShownTable,
 )
 from dynamometer.results.reports.sinks import OnPage
+from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _groups(cases: Iterable[tuple[Sequence[Record], Outcome]]) -> list[Group]:
     for records, outcome in cases:
         key = (*group_of(records[0]), records[0].study)
         passed[key] += outcome.status is Status.PASS
-        counted[key] += outcome.status is not Status.SKIP
+        counted[key] += is_counted(outcome)
     return [
         Group(
             suite=suite, mode=mode, dtype=dtype, arm=arm, passed=passed[suite, mode, dtype, arm],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,6 +82,12 @@ def failing(manifest: Manifest, directory: Path) -> FakeExecutor:
     return Checking(outcomes, experiments=("accuracy",))
 
 
+def lost(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Have the harness fail on one model, each time."""
+    outcomes = {("resnet18", 0): Status.INFRA}
+    return Checking(outcomes, experiments=("accuracy",))
+
+
 def interrupted(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Be interrupted in the first replicate."""
     return Checking(before=press_once, experiments=("accuracy",))
@@ -126,6 +133,25 @@ def test_a_run_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "% harness)" in said.out
     assert "events.jsonl" in said.out
     assert models(tmp_path) == ["alexnet", "resnet18"]
+
+
+def test_the_last_line_says_what_can_be_attempted_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where something ended by a fault of the harness; a model's own failure is a result."""
+    assert run("failing") == 0
+    assert "resume" not in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "runs")
+    assert run("lost") == 0
+    said = capsys.readouterr()
+    (directory,) = Path("runs").iterdir()
+    expected = "1 case ended by a fault of the harness; to attempt it again: "
+    last = said.err.splitlines()[-1]
+    assert last.startswith(expected)
+    assert last.endswith(f"resume {directory}")
+    assert "100%, 1/1" in said.out
+    assert cli.main(None, ["show", str(directory)]) == 0
+    assert f"{directory.name}: done, 1 infra" in capsys.readouterr().out
 
 
 class Breaking:

@@ -241,8 +241,8 @@ SPARED = factories.failure(Status.SKIP, Stage.WORKER, "not measured: it ended th
     ("ended_by", "status", "counted"),
     [
         (BASELINE, Status.CRASH, 1),
-        (BASELINE, Status.INFRA, 1),
-        ("ts", Status.INFRA, 1),
+        (BASELINE, Status.INFRA, 0),
+        ("ts", Status.INFRA, 0),
         ("ts", Status.CRASH, 0),
     ],
 )
@@ -256,10 +256,21 @@ def test_who_was_skipped_as_eager_ended_its_process_ended_as_eager_did(
         ArmResult(arm=arm, outcome=died if arm == ended_by else SPARED) for arm in case.arms
     )
     found = summarize_case([factories.record(case, arms=arms, outcome=died)])
-    assert found.arms[0].outcome == (died if counted else SPARED)
+    is_spared = (ended_by, status) == ("ts", Status.CRASH)
+    assert found.arms[0].outcome == (SPARED if is_spared else died)
     assert found.arms[1].outcome == died
     suite = summarize_suite([found])[0]
     assert (suite.passed, suite.counted) == (0, counted)
+
+
+def test_a_fault_of_the_harness_is_in_no_pass_rate() -> None:
+    """Nor is what was skipped; all else counts, whatever it was."""
+    records = [
+        factories.record(factories.case(status), outcome=factories.failure(status))
+        for status in Status
+    ]
+    (suite,) = summarize_suite([summarize_case([each]) for each in records])
+    assert (suite.passed, suite.counted) == (1, len(Status) - 2)
 
 
 def test_an_arms_own_failure_is_told_before_the_baselines() -> None:

@@ -59,6 +59,23 @@ def test_a_replicate_that_is_attempted_again_has_not_ended_its_case(tmp_path: Pa
     assert read_overview(tmp_path / "a").progress == "interrupted, 0 of 1"
 
 
+def test_a_fault_of_the_harness_is_said(tmp_path: Path) -> None:
+    """Until a further attempt at the replicate ends otherwise."""
+    plan = factories.plan(factories.model_spec("alexnet"), factories.model_spec("dcgan"))
+    store.create(tmp_path / "a", factories.manifest(plan))
+    failed = factories.failure(Status.INFRA)
+    with store.RunStore(tmp_path / "a") as events:
+        for case in plan.cases:
+            lost = factories.record(case, outcome=failed, stopped=StopReason.FAILED)
+            events.append(lost)
+    assert read_overview(tmp_path / "a").progress == "done, 2 infra"
+    again = factories.record(plan.cases[0], earlier=(failed,), stopped=StopReason.REPLICATES)
+    with store.RunStore(tmp_path / "a") as events:
+        events.append(again)
+    found = read_overview(tmp_path / "a")
+    assert (found.state, found.progress) == (RunState.DONE, "done, 1 infra")
+
+
 def test_a_run_that_is_being_written_is_running(tmp_path: Path) -> None:
     """Looking at it doesn't disturb the one who writes."""
     directory = stored(tmp_path / "a")
