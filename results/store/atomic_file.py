@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ _STREAMS = {"stdin", "stdout", "stderr", "fd"}
 """What `/dev` has that may be a file, whose name is elsewhere or nowhere."""
 _LONGEST_NAME = 200
 """Bytes of a file's name that what is written beside it has in its own, of 255 there may be."""
+
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{16}\.part", re.DOTALL)
+"""Names of files that are being written."""
 
 
 @contextmanager
@@ -45,6 +49,14 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what is left, in a folder and those below it, of writers that were killed."""
+    for path in folder.rglob(".*.part"):
+        if _UNFINISHED.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def _is_written_itself(path: Path, file: Path) -> bool:

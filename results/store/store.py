@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
+from dynamometer.results.store.atomic_file import remove_unfinished
 from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
@@ -34,7 +35,7 @@ class RunStore:
     def __init__(self, directory: Path) -> None:
         """Open an existing run directory for appending.
 
-        A line that a dying process left unfinished is removed.
+        What a dying process left unfinished is removed: a line, and files beside it.
 
         Raises:
             StoreError: another process is writing to it, or it can't be written.
@@ -59,6 +60,7 @@ class RunStore:
         except OSError as error:
             self._file.close()
             raise _unwritable(self._path, error) from error
+        remove_unfinished(directory)
 
     def append(self, record: Record) -> None:
         """Write one record so that it survives whatever happens next.

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from dynamometer.results.store import store
+from dynamometer.results.store.atomic_file import replacing
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, StoreError
 from dynamometer.results.values.records import SCHEMA_VERSION
 
@@ -120,6 +121,29 @@ def test_a_refused_writer_leaves_the_line_in_progress_alone(directory: Path) -> 
         with pytest.raises(StoreError):
             RunStore(directory)
         assert (directory / EVENTS).read_bytes() == b"half a li"
+
+
+def test_what_a_killed_writer_left_is_removed(directory: Path) -> None:
+    """By the next one that has the directory for itself, and nothing else is."""
+    others = [directory / ".mine.part", directory / "page.0123456789abcdef.part"]
+    for each in others:
+        each.touch()
+    (directory / "logs").mkdir()
+    for name in ("report.html", "logs/a.log.gz"):
+        with replacing(directory / name) as unfinished:
+            unfinished.touch()
+            left = unfinished
+        left.touch()  # as if it had been killed before the end
+        others.append(directory / name)
+        with RunStore(directory):
+            assert not left.exists()
+            left.touch()
+            with pytest.raises(StoreError):
+                RunStore(directory)
+            assert left.exists()
+    append(directory, 0)
+    assert not left.exists()
+    assert all(each.exists() for each in others)
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
