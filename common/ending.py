@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, TracebackType
 
+    from _typeshed import ReadableBuffer
+
 
 SIGNALLED = 128
 """Above which exit codes are those of signals, as shells have it."""
@@ -46,6 +48,7 @@ def exit_code_of(action: Callable[[], object]) -> int:
         action: returns the exit code, or something else if all is well.
     """
     _open_what_is_closed()
+    _name_standard_output()
     _write_whatever_comes()
     if takes_signals() and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # So who started the program has it: how processes below it end could not be known.
@@ -200,6 +203,32 @@ def _open_what_is_closed() -> None:
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(descriptor, "w", closefd=False))
+
+
+class _StandardOutput(io.FileIO):
+    """Standard output, which is named in what goes wrong with it, as other files are."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write some bytes, and return how many."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = "standard output"
+            raise
+
+
+def _name_standard_output() -> None:
+    """Have it named, where it is a file and nobody has put something else in its place."""
+    now = sys.stdout
+    if type(now) is io.TextIOWrapper and isinstance(now.buffer, io.BufferedWriter | io.FileIO):
+        now.flush()
+        file = _StandardOutput(now.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            file if isinstance(now.buffer, io.FileIO) else io.BufferedWriter(file),
+            encoding=now.encoding,
+            line_buffering=now.line_buffering,
+            write_through=now.write_through,
+        )
 
 
 def _write_whatever_comes() -> None:

@@ -16,6 +16,7 @@ from dynamometer.common.errors import DynamometerError
 from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
 from dynamometer.common.planning import refusals
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import BlockedError
 from dynamometer.results.values.records import Level, Manifest
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def carried_out(
     except Exception as error:
         # What the error quotes, such as a log, is to be read.
         is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
-        _say_way_on("to go on later", directory, request, is_new=is_new and not is_quoted)
+        if is_new or not isinstance(error, BlockedError):
+            _say_way_on("to go on later", directory, request, is_new=is_new and not is_quoted)
         raise
     if code == ExitCode.INTERRUPTED:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)

@@ -76,7 +76,7 @@ class CsvFile:
             csv.writer(text, lineterminator="\n").writerows([self._header, *self._rows])
             write_text(self._path, text.getvalue())
         except OSError as error:
-            msg = f"{self._path} can't be written: {error}"
+            msg = f"{self._path} can't be written: {error.strerror or error}"
             raise StoreError(msg) from error
         self._is_written = True
 

@@ -3,3 +3,7 @@
 
 class StoreError(Exception):
     """A run directory that can't be used; says which file, why, and what to do."""
+
+
+class BlockedError(StoreError):
+    """A run that can't be gone on with as it is: it is damaged, or another process writes to it."""

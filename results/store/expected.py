@@ -137,7 +137,7 @@ def write_table(path: Path, table: Expectations) -> None:
     try:
         write_text(path, text.getvalue())
     except OSError as error:
-        msg = f"{path} can't be written: {error}"
+        msg = f"{path} can't be written: {error.strerror or error}"
         raise StoreError(msg) from error
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from dynamometer.results.store.atomic_file import remove_unfinished
 from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
-from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.errors import BlockedError, StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.store.plausibility import fault_of_record
 from dynamometer.results.store.reading import BAD_JSON, file_bytes
@@ -51,7 +51,7 @@ class RunStore:
         except BlockingIOError as error:
             self._file.close()
             msg = f"{directory} is being written by another process; wait for it, or stop it"
-            raise StoreError(msg) from error
+            raise BlockedError(msg) from error
         except OSError as error:
             self._file.close()
             raise _unwritable(self._path, error) from error
@@ -234,14 +234,17 @@ def read_manifest(directory: Path) -> Manifest:
         msg = f"{directory} is not a run directory: {why}; {_where_runs_are(directory, error)}"
         raise StoreError(msg) from error
     except BAD_JSON as error:
-        msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}"
-        raise StoreError(msg) from error
+        msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}; {_WITHOUT_MANIFEST}"
+        raise BlockedError(msg) from error
     _check_format(path, manifest.schema)
     fault = fault_of(manifest.plan)
     if fault:
-        msg = f"{path} is damaged: {fault}"
-        raise StoreError(msg)
+        msg = f"{path} is damaged: {fault}; {_WITHOUT_MANIFEST}"
+        raise BlockedError(msg)
     return manifest
+
+
+_WITHOUT_MANIFEST = f"nothing else tells what {EVENTS} holds: put a copy of it back, or run anew"
 
 
 def read_records(directory: Path) -> list[Record]:
@@ -281,8 +284,8 @@ def read_run(directory: Path) -> RunRecords:
     return belonging(read_manifest(directory), found)
 
 
-def _damaged(path: Path, number: int, why: str) -> StoreError:
-    return StoreError(
+def _damaged(path: Path, number: int, why: str) -> BlockedError:
+    return BlockedError(
         f"{path}:{number} is damaged or not of format {SCHEMA_VERSION}: {why}. The other"
         " lines can be read once this one is deleted"
     )
@@ -309,4 +312,4 @@ def _upgraded(line: bytes) -> Record:
 def _check_format(path: Path, schema: int) -> None:
     if schema != SCHEMA_VERSION:
         msg = f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}"
-        raise StoreError(msg)
+        raise BlockedError(msg)

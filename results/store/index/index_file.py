@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.history import INDEX_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,10 +196,12 @@ class IndexFile:
         try:
             yield
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code == sqlite3.SQLITE_BUSY:
                 msg = f"{self.path} is being written by another process; wait for it, or stop it"
                 raise StoreError(msg) from error
             msg = f"{self.path} can't be used as an index: {error}; choose another with --index"
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_CORRUPT:
+            is_ours = code == sqlite3.SQLITE_NOTADB and self.path.name == INDEX_FILE
+            if code == sqlite3.SQLITE_CORRUPT or is_ours:
                 msg += ", or remove it: it is made of the runs, but what it was given is lost"
             raise StoreError(msg) from error

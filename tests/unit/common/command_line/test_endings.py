@@ -421,7 +421,8 @@ def test_a_full_disk_behind_standard_output() -> None:
     """The error says so, and Python itself adds nothing."""
     with Path("/dev/full").open("w") as full_device:
         ended = program("ls", "models", stdout=full_device.fileno())
-    assert (ended.returncode, ended.stderr) == (3, "error: No space left on device\n")
+    expected = "error: standard output: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (3, expected)
 
 
 def test_a_name_that_the_terminal_has_no_letters_for(tmp_path: Path) -> None:

@@ -154,6 +154,25 @@ def test_the_last_line_says_what_can_be_attempted_again(
     assert f"{directory.name}: done, 1 infra" in capsys.readouterr().out
 
 
+def test_what_stops_every_resume_is_no_way_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that has just failed is not what to do next; the error says what is."""
+    assert run("passing") == 0
+    (directory,) = Path("runs").iterdir()
+    capsys.readouterr()
+    with store.RunStore(directory):
+        assert cli.main(None, ["resume", str(directory)]) == 3
+    said = capsys.readouterr().err
+    assert "is being written by another process; wait for it, or stop it" in said
+    with (directory / store.EVENTS).open("ab") as file:
+        file.write(b"nonsense\n")
+    assert cli.main(None, ["resume", str(directory)]) == 3
+    said += capsys.readouterr().err
+    assert "events.jsonl:3 is damaged" in said
+    assert "to go on later" not in said
+
+
 class Breaking:
     """A sink that fails."""
 

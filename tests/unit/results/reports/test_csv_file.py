@@ -55,7 +55,7 @@ def test_a_full_disk_takes_no_earlier_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     add(path, "resnet18")
     before = path.read_text()
-    refused = pytest.raises(StoreError, match=r"x\.csv can't be written: .*File too large")
+    refused = pytest.raises(StoreError, match=r"x\.csv can't be written: File too large")
     with fakes.files_of_at_most(10), refused:
         add(path, "dcgan")
     assert [each.name for each in tmp_path.iterdir()] == ["x.csv"]

@@ -19,7 +19,7 @@ from dynamometer.results.store.index import indexing
 from dynamometer.results.store.index.index import Index, IndexedDirectory
 from dynamometer.results.store.index.index_file import IndexFile
 from dynamometer.results.store.index.indexing import put, refresh
-from dynamometer.results.values.history import DEVICE_NAME, STATUS, IndexedRun, Row
+from dynamometer.results.values.history import DEVICE_NAME, INDEX_FILE, STATUS, IndexedRun, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -420,6 +420,16 @@ def test_what_fails_leaves_what_was_there(index: Index) -> None:
     assert held(index) == {"a": [1.5]}
     index.add(known("b"), run("b"), [row()])
     assert held(index) == {"a": [1.5], "b": [1.5]}
+
+
+def test_what_has_the_name_of_ours_may_be_removed(tmp_path: Path) -> None:
+    """Whatever stands in it now; what somebody else named may be theirs."""
+    for name, is_ours in ((INDEX_FILE, True), ("notes.txt", False)):
+        path = tmp_path / name
+        path.write_text("no database at all, but some text" * 20)
+        with pytest.raises(StoreError, match="can't be used as an index") as refused:
+            IndexFile(path)
+        assert ("or remove it: it is made of the runs" in str(refused.value)) is is_ours
 
 
 def test_what_is_no_index_is_refused(tmp_path: Path) -> None:
