@@ -51,7 +51,7 @@ def lines(found: Sequence[CoverageSummary]) -> list[str]:
     seen = [each for _, each in counted]
     return [
         "",
-        f"models: {len(seen)} of {_not_skipped(found)} counted",
+        f"models: {len(seen)} of {sum(is_counted(each.outcome) for each in found)} counted",
         _means(seen),
         f"one graph is all of it: {sum(each.is_full_graph for each in seen)} of {len(seen)}",
         *_most_graphs(counted),
@@ -178,10 +178,6 @@ def _table(
     limits = [(widths or {}).get(index) for index in range(len(headers))]
     table = tabulate(rows, headers=headers, disable_numparse=True, maxcolwidths=limits)
     return ["", f"{title}:", *table.splitlines()]
-
-
-def _not_skipped(found: Sequence[CoverageSummary]) -> int:
-    return sum(is_counted(each.outcome) for each in found)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -67,6 +67,13 @@ def test_shares() -> None:
     assert (item.graph_calls, item.largest_graph) == (3, 60)
 
 
+def test_of_how_many_models_is_without_what_the_harness_failed_on() -> None:
+    """As without what was skipped."""
+    for status, expected in ((Status.CRASH, "3 of 4"), (Status.INFRA, "3 of 3")):
+        ended = replace(ALL[3], outcome=factories.failure(status))
+        assert f"models: {expected} counted" in coverage_report.lines([*ALL[:3], ended])
+
+
 def test_a_model_without_operators_has_no_share() -> None:
     """Nothing of nothing is neither all nor none."""
     found = Coverage(frames=1, frames_ok=1, frames_again=0, captured_ops=0, total_ops=0)

@@ -214,6 +214,19 @@ def test_how_an_arm_ends(before: Status, after: Status, change: Change | None) -
     )
 
 
+def test_a_fault_of_the_harness_is_in_no_pass_rate() -> None:
+    """Neither of its side, nor of what both sides have."""
+    before, after = run("a"), run("b")
+    lost = replace(after.entries[0], outcome=factories.failure(Status.INFRA), quantities={})
+    found = compare(before, replace(after, entries=(lost, *after.entries[1:])))
+    rates = [
+        [[(each.passed, each.counted) for each in shares] for shares in
+         (column.passrate, column.common_passrate)]
+        for table in found.tables for column in table.columns if lost.arm in table.title
+    ]  # fmt: skip
+    assert rates == [[[(3, 3), (2, 2)], [(2, 2), (2, 2)]]]
+
+
 def test_an_arm_that_one_side_lacks() -> None:
     """Is gone or new, and counts in that side's own figures alone."""
     after = run("b", models=4)

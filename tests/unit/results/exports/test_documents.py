@@ -178,6 +178,9 @@ def test_openmetrics_has_base_units() -> None:
     (line,) = re.findall(r"^dynamometer_abs_latency_seconds\{.*\} (.*)$", found, re.MULTILINE)
     assert float(line) == pytest.approx(0.005, rel=0.01)
     assert 'dynamometer_passed{suite="torchbench",model="alexnet"' in found
+    for status in (Status.CRASH, Status.SKIP, Status.INFRA):
+        found = text(openmetrics.export, stored.run_of([failing(status=status)]))
+        assert ("dynamometer_passed{" in found) is (status is Status.CRASH)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import stored
 from dynamometer.results.reports.columns import Column, Table
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.document import page
-from dynamometer.results.reports.page.parts import table_of
+from dynamometer.results.reports.page.parts import _groups, table_of
 from dynamometer.results.reports.page.run import RunToShow
 from dynamometer.results.reports.page.values import PageData, ShownComparison
 from dynamometer.results.statistics import summary
@@ -46,6 +46,14 @@ def run_of(
     """Return a run to be shown that has no directory."""
     found = stored.run_of(cases, *missing, begun=begun)
     return RunToShow(found.manifest, found.cases, found.reporter, Path("/no/where"))
+
+
+def test_what_is_in_no_pass_rate() -> None:
+    """What was skipped, and what ended by a fault of the harness; as in the tables of arms."""
+    cases = [[factories.record(factories.case(each), outcome=factories.failure(each))]
+             for each in (Status.PASS, Status.CRASH, Status.SKIP, Status.INFRA)]  # fmt: skip
+    (group,) = _groups((records, records[0].outcome) for records in cases)
+    assert (group.passed, group.counted) == (1, 2)
 
 
 def test_samples_are_summarized_once(monkeypatch: pytest.MonkeyPatch) -> None:
