@@ -29,7 +29,8 @@ from disturbance import measure, verdict_of
 from dynamometer.common.machine.disturber import disturbed
 from dynamometer.common.machine.surroundings import Machine, read_counters
 from dynamometer.common.measuring.threads import Linux, busy_threads, wait_until_idle
-from dynamometer.common.measuring.timing import Stopwatch, warm_up_to_steady
+from dynamometer.common.measuring.timing import Stopwatch
+from dynamometer.common.measuring.warm_up import warm_up_to_steady
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.results.statistics.disturbance import disturbs
 from dynamometer.results.statistics.significance import Verdict

@@ -26,7 +26,8 @@ from dynamometer.common.interfaces.outcome import (
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
 from dynamometer.common.measuring.threads import busy_threads
-from dynamometer.common.measuring.timing import Stopwatch, WarmUp, warm_up_to_steady
+from dynamometer.common.measuring.timing import Stopwatch
+from dynamometer.common.measuring.warm_up import WarmUp, warm_up_to_steady
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import accuracy
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.common.studies.experiment import Context, StageClock
     from dynamometer.dynamo.backends.backends import Backend
+    from dynamometer.dynamo.capture.capture import Counters
     from dynamometer.results.values.cases import Case, ModelSpec
     from dynamometer.results.values.choices import Choice
 
@@ -62,9 +64,10 @@ class CompiledArm:
         start: the state its model began with; of parameters the names alone, once its calls are
             compared.
         checks: what was compared of it so far.
-        phases_s: what compiling was spent in (`Phases.until`).
+        spent: what compiling was spent in until its second step.
         cached_graphs: how many of its graphs the compiler found in its caches.
         choices: of an arm made of decisions, what was decided for its graphs.
+        counters: Dynamo's before it was compiled; `None` where torch has not all of them.
     """
 
     name: str
@@ -74,15 +77,16 @@ class CompiledArm:
     capture: CaptureStats | None
     start: Snapshot
     checks: Checks
-    phases_s: dict[str, float]
+    spent: Phases
     cached_graphs: int
     choices: tuple[Choice, ...] = ()
+    counters: Counters | None = None
 
     @property
     def outcome(self) -> Outcome:
         """Flag a backend that compiled nothing: its 1.00x would be eager's own."""
         seen = self.capture
-        if seen is not None and seen.graphs == 0:
+        if seen is not None and seen.ops == 0:  # where all must be one graph, it may be empty
             reason = "Dynamo captured no graph, so nothing was compiled"
             detail = "; ".join(seen.breaks) or None
         elif seen is not None and seen.fallbacks >= seen.graphs:
@@ -101,24 +105,28 @@ class WarmArm:
         warm_up: the steps that were taken until it was steady.
         threads: that its steps keep busy besides the calling one, on a CPU.
         calls: steps until it was steady and its threads were known.
+        spent: what compiling was spent in until it was steady.
     """
 
     compiled: CompiledArm
     warm_up: WarmUp
     threads: frozenset[int]
     calls: int
+    spent: Phases
 
     @property
     def compile_s(self) -> float | None:
         """Seconds of compiling: what the first steps took beyond as many steady ones.
 
-        The backend's own work before them is part of it; `None` for the baseline.
+        The backend's own work before them is part of it; `None` for the baseline, and where no
+        window of the warm-up was without compiling.
         """
-        if self.compiled.name == BASELINE:
+        further_s = self.warm_up.excess_s
+        if self.compiled.name == BASELINE or further_s is None:
             return None
         latency_s = self.warm_up.latency_s
         excess_s = sum(max(0.0, step_s - latency_s) for step_s in self.compiled.first_steps_s)
-        return self.compiled.preparing_s + excess_s + self.warm_up.excess_s
+        return self.compiled.preparing_s + excess_s + further_s
 
 
 def stopwatch(context: Context) -> Stopwatch:
@@ -211,7 +219,7 @@ def compile_arm(
         first = make_call(step, start, Call.FIRST, reference.settings, take)
     with stages.at(Stage.RUN, name):
         second = make_call(step, start, Call.SECOND, reference.settings, take)
-    phases_s = began.until(Phases.now())
+    spent = Phases.now().since(began)
     with stages.at(Stage.COMPARE, name):
         checks = check(Checks(), reference, Call.FIRST, first)
         checks = check(checks, reference, Call.SECOND, second)
@@ -227,9 +235,10 @@ def compile_arm(
         ),
         start=start,
         checks=checks,
-        phases_s=phases_s,
+        spent=spent,
         cached_graphs=internals.graphs_from_caches() - cached,
         choices=backend.choices if isinstance(backend, Ensemble) else (),
+        counters=before,
     )
 
 
@@ -265,7 +274,19 @@ def check_again(
     further = Further(calls, stopwatch(context).now, briefly=not is_first, rewritten=rewritten)
     with context.stages.at(Stage.RUN, arm.name):
         checks = check_further_calls(arm.step, arm.start, reference, arm.checks, further)
-    return replace(arm, checks=checks, start=arm.start.beside_parameters())
+    return replace(
+        arm,
+        checks=checks,
+        start=arm.start.beside_parameters(),
+        capture=_with_limit_hits(arm.capture, arm.counters),
+    )
+
+
+def _with_limit_hits(seen: CaptureStats | None, since: Counters | None) -> CaptureStats | None:
+    """Add to what was captured the frames that Dynamo has given up on by now."""
+    if seen is None or since is None:
+        return seen
+    return msgspec.structs.replace(seen, recompile_limit_hits=since.recompile_limit_hits())
 
 
 def check_at_last(arm: CompiledArm, loaded: LoadedModel, reference: Reference) -> CompiledArm:
@@ -311,9 +332,11 @@ def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:
         return arm.step.call()
 
     with context.stages.at(Stage.RUN, arm.name), state.keeping_settings():
+        began = Phases.now()
         warm_up = warm_up_to_steady(stopwatch(context), call, capture.frames_seen)
+        spent = arm.spent.plus(Phases.now().since(began))
         threads = threads_of(context, call)
-    return WarmArm(arm, warm_up, threads, calls)
+    return WarmArm(arm, warm_up, threads, calls, spent)
 
 
 def threads_of(context: Context, call: Callable[[], object]) -> frozenset[int]:

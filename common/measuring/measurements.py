@@ -23,7 +23,7 @@ def compile_times(metric: Metric, warm: Mapping[str, WarmArm]) -> list[Measureme
         if arm.compile_s is not None
         for each, seconds in (
             (metric, arm.compile_s),
-            *((COMPILE_PHASES[phase], spent) for phase, spent in arm.compiled.phases_s.items()),
+            *((COMPILE_PHASES[phase], spent) for phase, spent in arm.spent.parts_s().items()),
         )
     ]
 

@@ -149,6 +149,11 @@ class TimedArms:
             metric, {name: arm for name, arm in self._warm.items() if name not in left_out}
         )
 
+    @property
+    def compiled_always(self) -> frozenset[str]:
+        """The arms that compiled something in every window of their warm-up."""
+        return frozenset(name for name, arm in self._warm.items() if arm.warm_up.compiled_always)
+
     def _cached(self) -> frozenset[str]:
         """Name the files in the compilers' caches."""
         root = Path(self._context.job.cache_dir)

@@ -1,4 +1,4 @@
-"""How calls are timed: warm-up, bursts and blocks. Clocks and devices are passed in."""
+"""How calls are timed: bursts and blocks. Clocks and devices are passed in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import math
 import os
 import resource
-import statistics
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,15 +26,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Protocol
     from dynamometer.results.values.records import Load
 
-STEADY_WITHIN = 0.01
-"""Two successive windows whose medians agree this well count as steady (docs/measuring.md, step
-5)."""
-
-_WINDOW_S = 0.030
-_WINDOW_CALLS = (3, 30)
-_SLOW_CALL_S = 0.5
 _LONG_CALL_S = 0.3
-_SLOW_WINDOW_CALLS = 2
 _MAX_REPEATS = 2
 """How often disturbed blocks are measured again (docs/measuring.md, step 6)."""
 
@@ -47,8 +38,6 @@ _STRETCH_S = 0.25
 """Blocks that are watched together: the counters go by ticks of 10 ms."""
 
 _ALONE_S, _BLOCKS_ALONE = 0.2, 20
-_MAX_WINDOWS = 12
-_WARM_UP_CAP_S = 2.0
 
 
 def _at_once(arm: str) -> None:
@@ -76,63 +65,6 @@ class Stopwatch:
             call()
         self.synchronize()
         return (self.now() - started) / calls
-
-
-@dataclass(frozen=True)
-class WarmUp:
-    """The calls of an arm from its first until it is steady.
-
-    Attributes:
-        total_s: seconds of all of them.
-        calls: how many there were.
-        latency_s: median of the last window.
-        steady: whether two successive windows agreed and nothing was compiled in the last.
-    """
-
-    total_s: float
-    calls: int
-    latency_s: float
-    steady: bool
-
-    @property
-    def excess_s(self) -> float:
-        """Seconds these calls took beyond what as many steady ones would have."""
-        return max(0.0, self.total_s - self.calls * self.latency_s)
-
-
-def warm_up_to_steady(
-    watch: Stopwatch, call: Callable[[], object], compiled: Callable[[], int]
-) -> WarmUp:
-    """Call until steady: windows' medians agree within 1 % and nothing new is compiled.
-
-    Args:
-        watch: times the calls.
-        call: one step of the arm.
-        compiled: counts what was compiled so far; a rise within a window makes it unsteady.
-    """
-    times = [watch.mean_s(call, 1)]
-    second_s = watch.mean_s(call, 1)
-    times.append(second_s)
-    window = _window_calls(second_s)
-    previous_s: float | None = None
-    median_s, steady = second_s, False
-    for index in range(_MAX_WINDOWS):
-        before = compiled()
-        times.extend(watch.mean_s(call, 1) for _ in range(window))
-        median_s = statistics.median(times[-window:])
-        agrees = previous_s is not None and abs(median_s / previous_s - 1) <= STEADY_WITHIN
-        steady = agrees and compiled() == before
-        if steady or (index > 0 and sum(times[1:]) > _WARM_UP_CAP_S):
-            break
-        previous_s = median_s
-    return WarmUp(sum(times), len(times), median_s, steady)
-
-
-def _window_calls(latency_s: float) -> int:
-    if latency_s > _SLOW_CALL_S:
-        return _SLOW_WINDOW_CALLS
-    low, high = _WINDOW_CALLS
-    return min(high, max(low, round(_WINDOW_S / max(latency_s, 1e-9))))
 
 
 @dataclass(frozen=True)

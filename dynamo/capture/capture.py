@@ -40,6 +40,10 @@ class Counters:
         except GoneError:
             return None
 
+    def recompile_limit_hits(self) -> int:
+        """Count the frames that Dynamo gave up on since these were taken."""
+        return self.log.read().recompile_limit_hits
+
     def _autograd(self, now: Counters, what: str) -> int:
         return now.compiled_autograd[what] - self.compiled_autograd[what]
 

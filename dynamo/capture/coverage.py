@@ -279,6 +279,7 @@ def measure(capture: Capture, step: Callable[[], object], *, timed: bool = True)
         graphs = [CapturedGraph(ops=ops, calls=calls[index]) for index, ops in enumerate(probe.ops)]
         captured_s, total_s, gaps_s = _time(probe, step, counted) if timed else (None, None, None)
         guards_s = internals.lookup_s(step) if timed else None
+    last = log.read()  # a model that comes to no rest may be given up while it is timed
     # Else compiling is among what was timed.
     steady = timed and len(probe.ops) == len(graphs)
     not_captured_s = (
@@ -297,10 +298,10 @@ def measure(capture: Capture, step: Callable[[], object], *, timed: bool = True)
         total_s=total_s if steady else None,
         breaks=graph_breaks(seen.breaks, not_captured),
         skipped=skipped_frames(seen.skipped, not_captured),
-        recompiles=seen.recompiles,
+        recompiles=last.recompiles,
         guards=seen.guards,
         guards_s=guards_s if steady else None,
-        recompile_limit_hits=seen.recompile_limit_hits,
+        recompile_limit_hits=last.recompile_limit_hits,
     )
 
 

@@ -17,7 +17,7 @@ _BACKENDS, _INDUCTOR = "backend_compile", "inductor_compile"
 
 @dataclass(frozen=True)
 class Phases:
-    """Torch's timers at one moment, in seconds since the process began."""
+    """Torch's timers, in seconds: since the process began, or between two moments."""
 
     totals_s: Mapping[str, float]
 
@@ -29,8 +29,22 @@ class Phases:
         except GoneError:
             return cls({})
 
-    def until(self, later: Phases) -> dict[str, float]:
-        """Split what was compiled between two moments.
+    def since(self, earlier: Phases) -> Self:
+        """Return what was spent between two moments."""
+        before_s = earlier.totals_s
+        return type(self)(
+            {name: total_s - before_s.get(name, 0.0) for name, total_s in self.totals_s.items()}
+        )
+
+    def plus(self, further: Phases) -> Self:
+        """Add what was spent at another time."""
+        here, there = self.totals_s, further.totals_s
+        return type(self)(
+            {name: here.get(name, 0.0) + there.get(name, 0.0) for name in {**here, **there}}
+        )
+
+    def parts_s(self) -> dict[str, float]:
+        """Split what was compiled.
 
         Dynamo's is what frames took beyond their backends. What backends took, lazily compiled
         backward graphs included, is split into AOTAutograd and Inductor where that was the
@@ -40,9 +54,7 @@ class Phases:
             Seconds by `dynamo`, `aot_autograd` and `backend`; empty if nothing was compiled, and
             without what torch doesn't tell.
         """
-        spent = {
-            name: total_s - self.totals_s.get(name, 0.0) for name, total_s in later.totals_s.items()
-        }
+        spent = self.totals_s
         frames_s = spent.get(_FRAMES, 0.0)
         if not frames_s:
             return {}

@@ -104,7 +104,7 @@ class Coverage(Value, frozen=True, kw_only=True):
     guards_s: float | None = None
     """Seconds of a step in which they are checked, to find what was compiled."""
     recompile_limit_hits: int = 0
-    """Frames Dynamo gave up on, as they were compiled too often."""
+    """Frames Dynamo gave up on, as they were compiled too often, in any step."""
 
     @property
     def graph_calls(self) -> int:
@@ -118,8 +118,8 @@ class Coverage(Value, frozen=True, kw_only=True):
 
     @property
     def share_of_time(self) -> float | None:
-        """Of the seconds of a forward, the share inside graphs."""
-        if self.captured_s is None or not self.total_s:
+        """Of the seconds of a forward, the share inside graphs; `None` as that of operators is."""
+        if self.captured_s is None or not self.total_s or not self.total_ops:
             return None
         return min(1.0, self.captured_s / self.total_s)
 

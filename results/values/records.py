@@ -131,10 +131,7 @@ class Absence(Value, frozen=True, kw_only=True):
 
 
 class CaptureStats(Value, frozen=True, kw_only=True):
-    """What Dynamo captured of one arm, counted over its first calls.
-
-    `frames` and `graphs` are counts of what was compiled; `breaks` counts graph breaks by reason.
-    """
+    """What Dynamo captured of one arm, over its first two calls; `breaks` are by reason."""
 
     frames: int
     frames_ok: int
@@ -157,6 +154,8 @@ class CaptureStats(Value, frozen=True, kw_only=True):
     """Graphs the backend failed on, which run in eager."""
     fallback_reason: str | None = None
     """What it raised on the first of them."""
+    recompile_limit_hits: int | None = None
+    """Frames Dynamo gave up on, compiled too often, over all calls before any was timed."""
 
 
 class ArmResult(Value, frozen=True, kw_only=True):

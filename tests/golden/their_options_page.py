@@ -36,6 +36,8 @@ What differs without any option:
   `--matmul-precision high` does ([gpu.md](gpu.md)).
 - Every model is in the suite's tables: nothing is downloaded, and weights are random.
   `--torchbench-root DIR` runs the models of a checkout of pytorch/benchmark.
+- `unique_graph_breaks` counts reasons by their first lines. Theirs counts whole texts, so that two
+  calls that Dynamo can't follow, of two functions, are two there and one here.
 - Results are in a directory of the run, below `--output-dir`; columns are in
   [columns.md](columns.md), and statuses in [statuses.md](statuses.md).
 

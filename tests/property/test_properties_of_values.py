@@ -128,7 +128,7 @@ captures = st.builds(
     breaks=st.dictionaries(texts, counts, max_size=2), recompiles=counts, guards=counts,
     guards_s=st.none() | finite, autograd_captures=st.none() | counts,
     autograd_compiles=st.none() | counts, cudagraph_skips=st.none() | counts, fallbacks=counts,
-    fallback_reason=st.none() | texts,
+    fallback_reason=st.none() | texts, recompile_limit_hits=st.none() | counts,
 )  # fmt: skip
 choices = st.builds(
     Choice,

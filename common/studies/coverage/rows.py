@@ -37,13 +37,17 @@ COVERAGE = Table[CoverageSummary](
                 "captured_ops", "Operators of one step inside graphs, as they are dispatched.",
                 _of(lambda seen: seen.captured_ops), better=Better.HIGHER,
             ),
-            Column("total_ops", "All operators of one step.", _of(lambda seen: seen.total_ops)),
+            Column(
+                "total_ops", "All operators of one step, but for those of threads it begins.",
+                _of(lambda seen: seen.total_ops),
+            ),
             Column(
                 "pct_ops", "Share of the operators inside graphs, from 0 to 1.",
                 _of(lambda seen: seen.share_of_ops), better=Better.HIGHER,
             ),
             Column(
-                "pct_time", "Share of a forward's time inside graphs, from 0 to 1.",
+                "pct_time",
+                "Share of a forward's time inside graphs, from 0 to 1; empty without operators.",
                 _of(lambda seen: seen.share_of_time), better=Better.HIGHER,
             ),
         ),
@@ -76,11 +80,12 @@ COVERAGE = Table[CoverageSummary](
             _of(lambda seen: seen.guards_s), "s", Better.LOWER,
         ),
         Column(
-            "recompiles", "Recompiles.", _of(lambda seen: len(seen.recompiles)),
+            "recompiles", "Recompiles, over all steps.", _of(lambda seen: len(seen.recompiles)),
             better=Better.LOWER,
         ),
         Column(
-            "recompile_limit_hits", "Frames that Dynamo gave up on, compiled too often.",
+            "recompile_limit_hits",
+            "Frames that Dynamo gave up on, compiled too often, over all steps.",
             _of(lambda seen: seen.recompile_limit_hits), better=Better.LOWER,
         ),
         Column(

@@ -20,7 +20,8 @@ from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.measurements import latencies
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import arm_result, pad_heap, time_in_blocks
-from dynamometer.common.measuring.timing import Blocks, warm_up_to_steady
+from dynamometer.common.measuring.timing import Blocks
+from dynamometer.common.measuring.warm_up import warm_up_to_steady
 from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.arms_beside_eager import load
 from dynamometer.dynamo.capture import capture, sizes

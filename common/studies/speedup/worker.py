@@ -11,7 +11,8 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.measurements import counted, latencies
 from dynamometer.common.measuring.timed_arms import TimedArms, machine, pad_heap
-from dynamometer.common.measuring.timing import measure_blocks, warm_up_to_steady
+from dynamometer.common.measuring.timing import measure_blocks
+from dynamometer.common.measuring.warm_up import warm_up_to_steady
 from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.common.studies.speedup.absences import absences
@@ -62,7 +63,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         findings,
         notes=(*findings.notes, *notes),
         measurements=found,
-        absent=absences(findings.arms, found),
+        absent=absences(findings.arms, found, timed.compiled_always),
         disturbed_blocks=blocks.disturbed,
         loads=blocks.loads,
         repeated_blocks=blocks.repeats,

@@ -87,16 +87,27 @@ def _counted(metric: Metric) -> Callable[[ArmRow], float | None]:
 
 _captured, _speedup = of_part(_capture_of), of_part(_speedup_of)
 
+_COUNTED_OVER = ", over the first two calls"
+
 _CAPTURE = theirs(
-    Column[ArmRow]("calls_captured", "Operators in graphs.", _captured(lambda seen: seen.ops)),
-    Column("unique_graphs", "Graphs that Dynamo captured.", _captured(lambda seen: seen.graphs)),
+    Column[ArmRow](
+        "calls_captured", f"Operators in graphs{_COUNTED_OVER}.", _captured(lambda seen: seen.ops)
+    ),
     Column(
-        "fallbacks_to_eager", "Frames that Dynamo looked at and left to eager.",
+        "unique_graphs", f"Graphs that Dynamo captured{_COUNTED_OVER}.",
+        _captured(lambda seen: seen.graphs),
+    ),
+    Column(
+        "fallbacks_to_eager", f"Frames that Dynamo looked at and left to eager{_COUNTED_OVER}.",
         _captured(lambda seen: seen.frames - seen.frames_ok),
     ),
-    Column("graph_breaks", "Graph breaks.", _captured(lambda seen: sum(seen.breaks.values()))),
     Column(
-        "unique_graph_breaks", "Different reasons for them.",
+        "graph_breaks", f"Graph breaks{_COUNTED_OVER}.",
+        _captured(lambda seen: sum(seen.breaks.values())),
+    ),
+    Column(
+        "unique_graph_breaks", "Different reasons for them, by their first lines: breaks of one"
+        " kind at several places count once.",
         _captured(lambda seen: len(seen.breaks)),
     ),
     Column(
@@ -114,17 +125,29 @@ _CAPTURE = theirs(
 
 _FRAMES = (
     Column[ArmRow](
-        "frames_ok", "Frames that Dynamo captured.", _captured(lambda seen: seen.frames_ok)
+        "frames_ok", f"Frames that Dynamo didn't fail on{_COUNTED_OVER}.",
+        _captured(lambda seen: seen.frames_ok),
     ),
-    Column("frames", "Frames that Dynamo looked at.", _captured(lambda seen: seen.frames)),
     Column(
-        "recompiles", "Compilations, after the first call, of a frame that was compiled before.",
+        "frames", f"Frames that Dynamo looked at{_COUNTED_OVER}.",
+        _captured(lambda seen: seen.frames),
+    ),
+    Column(
+        "recompiles", "Compilations, after the first call, of a frame that was compiled before"
+        f"{_COUNTED_OVER}.",
         _captured(lambda seen: seen.recompiles),
+    ),
+    Column(
+        "recompile_limit_hits", "Frames that Dynamo gave up on, compiled too often, over all calls"
+        " before any was timed; calls that no compiled code fits run in eager.",
+        _captured(lambda seen: seen.recompile_limit_hits), better=Better.LOWER,
     ),
 )  # fmt: skip
 
 _GUARDS = (
-    Column[ArmRow]("guards", "Guards over all frames.", _captured(lambda seen: seen.guards)),
+    Column[ArmRow](
+        "guards", f"Guards of all frames{_COUNTED_OVER}.", _captured(lambda seen: seen.guards)
+    ),
     Column(
         "guards_s", "Time of a step in which guards are checked.",
         _captured(lambda seen: seen.guards_s), "s", Better.LOWER,
@@ -133,7 +156,7 @@ _GUARDS = (
 
 _SHAPES: tuple[Column[ArmRow], ...] = (
     Column[ArmRow](
-        "fallbacks", "Graphs the backend failed on, which ran in eager.",
+        "fallbacks", f"Graphs the backend failed on, which ran in eager{_COUNTED_OVER}.",
         _captured(lambda seen: seen.fallbacks),
     ),
     Column(

@@ -36,7 +36,7 @@ def case_line(case: CaseSummary, told: Collection[str] | None = None) -> str:
     """
     shown = [arm for arm in case.arms if told is None or arm.name in told or not arm.passed]
     captures = [arm.capture for arm in case.arms if arm.capture]
-    ok, total = (captures[0].frames_ok, captures[0].frames) if captures else (0, 0)
+    ok, total = (captures[0].frames_ok, captures[0].frames) if captures else ("-", "-")
     if {arm.outcome for arm in case.arms} == {case.outcome} != {PASSED}:
         arms = case.outcome.line  # no arm has anything of its own to say
     else:
@@ -45,7 +45,7 @@ def case_line(case: CaseSummary, told: Collection[str] | None = None) -> str:
     timed = any(arm.speedup for arm in case.arms)
     provisional = " PROVISIONAL" if timed and is_provisional(case) else ""
     marks = provisional + "".join(f" {mark}" for mark in _marks(case, shown))
-    return f"{name_columns(case.case)} {ok:3}/{total:3} frames{again}, {arms}{marks}"
+    return f"{name_columns(case.case)} {ok:>3}/{total:>3} frames{again}, {arms}{marks}"
 
 
 def _marks(case: CaseSummary, arms: Sequence[ArmSummary]) -> list[str]:
@@ -56,6 +56,7 @@ def _marks(case: CaseSummary, arms: Sequence[ArmSummary]) -> list[str]:
         "DISTURBED": case.is_disturbed,
         "SYS_TIME": any(arm.system_time_shows for arm in (case.baseline, *arms)),
         "PARTIAL": any(arm.passed and arm.unchecked for arm in arms),
+        "RECOMPILE_LIMIT": any(arm.capture and arm.capture.recompile_limit_hits for arm in arms),
     }
     return [mark for mark, holds in found.items() if holds]
 
@@ -66,6 +67,8 @@ _MEANINGS = {
     "DISTURBED": "something else kept the machine busy; left out of means and verdicts",
     "SYS_TIME": "system time is over 5 % of an arm's latency, mostly for page faults",
     "PARTIAL": "some results could not be compared, or not closely; the CSV says which and why",
+    "RECOMPILE_LIMIT": "Dynamo gave up compiling a frame again; calls that no compiled code fits"
+    " run in eager",
 }
 
 

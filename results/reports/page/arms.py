@@ -124,6 +124,7 @@ def _marks(case: CaseSummary, arm: ArmSummary) -> Iterator[str]:
         "unsteady": arm.steady is False,
         "screening": arm.speedup is not None and arm.speedup.n == 1,
         "graphs in eager": bool(seen and seen.fallbacks),
+        "recompile limit": bool(seen and seen.recompile_limit_hits),
     }
     return (mark for mark, holds in found.items() if holds)
 

@@ -25,6 +25,7 @@ from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.common.measuring.arms import CompiledArm, check_at_last
 from dynamometer.dynamo import state
+from dynamometer.dynamo.capture.phases import Phases
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def timed(mode: Mode) -> Iterator[tuple[CompiledArm, LoadedModel, Reference]]:
             step.call()
         arm = CompiledArm(
             name="mine", step=step, preparing_s=0.0, first_steps_s=(), capture=None,
-            start=start.beside_parameters(), checks=checks, phases_s={}, cached_graphs=0,
+            start=start.beside_parameters(), checks=checks, spent=Phases({}), cached_graphs=0,
         )  # fmt: skip
         yield arm, loaded, reference
 

@@ -13,10 +13,13 @@ from fakes import FakeClock
 from dynamometer.common.machine.temporary import TEMPORARY
 from dynamometer.common.measuring import timed_arms
 from dynamometer.common.measuring.arms import WarmArm
+from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import TimedArms, pad_heap, time_in_blocks
+from dynamometer.common.measuring.warm_up import WarmUp
 from dynamometer.common.studies.experiment import StageClock
 from dynamometer.common.studies.speedup.absences import absences
+from dynamometer.dynamo.capture.phases import Phases
 from dynamometer.dynamo.clock import Clock
 from dynamometer.results.values.cases import BASELINE, Protocol
 from dynamometer.results.values.metrics import COMPILE_TIME, LATENCY
@@ -95,10 +98,10 @@ def test_of_arms_that_share_caches_one_is_cold(
             path.parent.mkdir(exist_ok=True)
             path.touch()
         compiled = SimpleNamespace(
-            name=name, cached_graphs=found, preparing_s=1.0, first_steps_s=(), phases_s={},
-        )  # fmt: skip
-        warm_up = SimpleNamespace(latency_s=0.1, excess_s=0.0)
-        return WarmArm(cast("Any", compiled), cast("Any", warm_up), frozenset(), 0)
+            name=name, cached_graphs=found, preparing_s=1.0, first_steps_s=()
+        )
+        warm_up = SimpleNamespace(latency_s=0.1, excess_s=0.0, compiled_always=False)
+        return WarmArm(cast("Any", compiled), cast("Any", warm_up), frozenset(), 0, Phases({}))
 
     monkeypatch.setattr(timed_arms, "_build", build)
     monkeypatch.setattr(
@@ -117,3 +120,31 @@ def test_of_arms_that_share_caches_one_is_cold(
     missing = {each.arm: each.reason for each in absent if each.arm != BASELINE}
     assert missing.keys() == {*order} - cold
     assert all("--cold" in each for each in missing.values())
+
+
+def test_compile_time_of_who_never_ceased_to_compile_is_absent_with_a_reason() -> None:
+    """What its calls take otherwise is not known."""
+    compiled = SimpleNamespace(name="inductor", preparing_s=1.0, first_steps_s=(5.0, 5.0))
+    warm_up = WarmUp(total_s=60.0, calls=12, latency_s=5.0, steady=False, compiled_always=True)
+    spent = Phases({"entire_frame_compile": 55.0})
+    arm = WarmArm(cast("Any", compiled), warm_up, frozenset(), 12, spent)
+    measured = [
+        *compile_times(COMPILE_TIME, {"inductor": arm}), LATENCY.measured("inductor", [5.0])
+    ]  # fmt: skip
+    (absent,) = absences([ArmResult(arm="inductor", outcome=PASSED)], measured, {"inductor"})
+    assert absent.metric == COMPILE_TIME.name
+    assert absent.reason == "something was compiled until the end of its warm-up"
+
+
+def test_parts_of_compile_time_are_of_the_same_calls_as_the_whole() -> None:
+    """Of the calls that warm the arm up, too."""
+    compiled = SimpleNamespace(name="inductor", preparing_s=0.0, first_steps_s=(3.0, 1.0))
+    warm_up = WarmUp(total_s=5.0, calls=10, latency_s=0.0, steady=True)
+    first, further = (
+        Phases({"entire_frame_compile": frame_s, "backend_compile": backend_s})
+        for frame_s, backend_s in [(4.0, 1.0), (5.0, 3.0)]
+    )
+    arm = WarmArm(cast("Any", compiled), warm_up, frozenset(), 10, first.plus(further))
+    whole, *parts = (each.samples for each in compile_times(COMPILE_TIME, {"inductor": arm}))
+    assert whole == (9.0,)
+    assert sorted(parts) == [(4.0,), (5.0,)]

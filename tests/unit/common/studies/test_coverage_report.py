@@ -79,6 +79,8 @@ def test_a_model_without_operators_has_no_share() -> None:
     found = Coverage(frames=1, frames_ok=1, frames_again=0, captured_ops=0, total_ops=0)
     assert (found.share_of_ops, found.share_of_time, found.largest_graph) == (None, None, 0)
     assert not found.is_full_graph
+    timed = msgspec.structs.replace(found, captured_s=0.0, total_s=0.001)
+    assert timed.share_of_time is None
 
 
 def test_reasons_are_ranked_by_what_they_cost() -> None:

@@ -526,15 +526,35 @@ class Growing(nn.Module):
 
 
 def test_a_model_that_never_rests_is_not_timed() -> None:
-    """Compiling would be in it; graphs and recompiles are those up to the step that is counted."""
+    """Compiling would be in it; graphs are those up to the step that is counted."""
     found = count(Growing(), training=False)
     assert found.frames_again == 1
-    assert ["name" in each.guard for each in found.recompiles] == [True, True]
+    assert all("name" in each.guard for each in found.recompiles)
     assert len(found.graphs) == 3
     assert (found.captured_s, found.total_s, found.share_of_time) == (None, None, None)
     assert found.guards_s is None
     (line,) = found.breaks
     assert line.not_captured_s is None
+
+
+class CountsCalls(nn.Module):
+    """Compiled anew at each call, as one graph."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        self.calls += 1
+        return x.sin() * self.calls
+
+
+def test_a_model_that_is_given_up_as_it_is_timed_is_not_the_whole() -> None:
+    """Recompiles and frames given up are those of all steps."""
+    found = count(CountsCalls(), training=False)
+    assert (found.captured_ops, found.total_ops, found.not_captured) == (2, 2, ())
+    assert found.recompile_limit_hits == 1
+    assert not found.is_full_graph
+    assert len(found.recompiles) == torch._dynamo.config.recompile_limit - 1
 
 
 class Refused(nn.Module):

@@ -182,6 +182,22 @@ def test_what_is_compiled_too_often_is_noted() -> None:
     assert len(found.recompiles) >= 5
 
 
+def test_frames_given_up_are_counted_from_a_moment_on() -> None:
+    """Each once, however often it is called afterwards."""
+    before = capture.Counters.take()
+    assert before is not None
+    compiled = internals.optimize("eager")(lambda x, name: x.sin() if name else x)
+    for name in "abcdefgh":
+        compiled(torch.ones(2), name)
+    assert before.recompile_limit_hits() == 0
+    for name in "ijklm":
+        compiled(torch.ones(2), name)
+    assert before.recompile_limit_hits() == 1
+    after = capture.Counters.take()
+    assert after is not None
+    assert after.recompile_limit_hits() == 0
+
+
 def test_compilations_are_counted_where_all_must_be_one_graph() -> None:
     """Dynamo's counter of frames stands still then."""
     compiled = internals.optimize("eager", nopython=True)(lambda x: x.sin())
