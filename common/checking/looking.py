@@ -2,9 +2,9 @@
 
 Arms and eager make the same calls: the first, a second, and one on other inputs. In training each
 begins with the weights the first began with: one step of the optimizer makes many a network
-chaotic, and nothing could be said of the next. The first of the later calls, and the one on other
-inputs, add twice their gradients to those of the call before: a backward that takes what it is
-given for 1, or overwrites, shows there.
+chaotic, and nothing could be said of the next. A later call, and the one on other inputs, add their
+gradients to those of the call before, of a loss that is multiplied: a backward that takes what it
+is given for 1, or overwrites, shows there.
 """
 
 from __future__ import annotations
