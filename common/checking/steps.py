@@ -229,7 +229,7 @@ class Step:
     Attributes:
         calls: take the step in parts, and give the output at one size, or the loss in training.
         adding: takes the first part, but in training of the loss times `LOSS_FACTOR`, and adds the
-            gradients of weights to those that are there.
+            gradients to those that are there.
         loaded: the arm's own module and inputs, which steps may change.
         mode: inference or training.
         forward: the first part's, alone.

@@ -102,6 +102,7 @@ def carried_out(
     except Exception as error:
         # What the error quotes, such as a log, is to be read.
         is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
+        # Where `resume` was blocked, it is no way on.
         if is_new or not isinstance(error, BlockedError):
             _say_way_on("to go on later", directory, request, is_new=is_new and not is_quoted)
         raise

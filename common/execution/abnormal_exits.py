@@ -68,16 +68,16 @@ def arms_at_exit(worker: Worker, case: Case, outcome: Outcome) -> tuple[ArmResul
     All end as the process did if none in particular was at work, if it was eager, to which all are
     held, or if no arm is to blame.
     """
-    culprit = worker.progress.arm if worker.progress else None
-    if culprit in {None, BASELINE} or outcome.status is Status.INFRA:
+    at_work = worker.progress.arm if worker.progress else None
+    if at_work in {None, BASELINE} or outcome.status is Status.INFRA:
         return tuple(ArmResult(arm=arm, outcome=outcome) for arm in case.arms)
     spared = Outcome(
         status=Status.SKIP,
         stage=Stage.WORKER,
-        reason=f"not measured: {culprit} ended the process ({outcome.status})",
+        reason=f"not measured: {at_work} ended the process ({outcome.status})",
     )
     return tuple(
-        ArmResult(arm=arm, outcome=outcome if arm == culprit else spared) for arm in case.arms
+        ArmResult(arm=arm, outcome=outcome if arm == at_work else spared) for arm in case.arms
     )
 
 

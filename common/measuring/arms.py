@@ -87,7 +87,8 @@ class CompiledArm:
         """Flag a backend that compiled nothing: its 1.00x would be eager's own."""
         seen = self.capture
         if seen is not None and seen.ops == 0:  # where all must be one graph, it may be empty
-            reason = "Dynamo captured no graph, so nothing was compiled"
+            what = "operator" if seen.graphs else "graph"
+            reason = f"Dynamo captured no {what}, so nothing was compiled"
             detail = "; ".join(seen.breaks) or None
         elif seen is not None and seen.fallbacks >= seen.graphs:
             reason, detail = f"the backend failed on every graph: {seen.fallback_reason}", None

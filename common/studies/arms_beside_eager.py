@@ -37,8 +37,9 @@ def load(context: Context, *, briefly: bool = False) -> tuple[LoadedModel, Refer
     return loaded, reference
 
 
-_COMPILES = "eager is not all eager: the model itself calls torch.compile"
-"""A function, say; modules that are compiled are refused."""
+_COMPILES = "eager is not all eager: Dynamo compiles parts of the model there, too"
+"""A function that the model gives to `torch.compile`, say, `torch.cond` or `flex_attention`; models
+that are compiled as a whole are refused."""
 
 
 def findings_of(

@@ -45,10 +45,10 @@ def builders(path: Path, name: str) -> Sizes:
         ValueError: the file can't be parsed, or doesn't hold what was named.
     """
     written = _written(path)
-    if name in written.functions:
+    table = written.table(name)
+    if table is None and name in written.functions:
         return {name: written.functions[name]}
     refuse_unreadable(path, written.tree, name if name in written.tables else _USUAL_TABLE)
-    table = written.table(name)
     if table is not None:
         found = written.tables[table]
         return found if name in {"", table} else {name: found[name]}
@@ -58,7 +58,8 @@ def builders(path: Path, name: str) -> Sizes:
         known = ", ".join(sorted(models.keys() - {_USUAL_TABLE})) or "none"
         msg = (
             f"{path} has no model {name!r}, which is a function that needs no arguments"
-            f" or a dictionary of them; it has: {known}{_advice(written.tree, name)}"
+            " or a dictionary of them, or a model of MODELS;"
+            f" it has: {known}{_advice(written.tree, name)}"
         )
         raise ValueError(msg)
     if not public:
@@ -125,9 +126,9 @@ class _Written:
 
     def table(self, name: str) -> str | None:
         """Return the dictionary that a name stands for, or a model is of, if there is one."""
-        if name in self.functions:
-            return None
         is_of_usual = name in {"", *self.tables.get(_USUAL_TABLE, {})}
+        if name in self.functions and not is_of_usual:
+            return None
         wanted = _USUAL_TABLE if is_of_usual and name not in self.tables else name
         return wanted if wanted in self.tables else None
 

@@ -15,6 +15,7 @@ from dynamometer.results.comparison.quantities import (
     SPEEDUP,
 )
 from dynamometer.results.statistics.significance import MOST_REPLICATES, Verdict
+from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.store import expected
 from dynamometer.results.values.comparison import Change, Finding
 
@@ -127,8 +128,8 @@ def _of_status(pair: Pair) -> Iterator[Finding]:
             yield from _of_capture(pair)
         return
     text = f"was {_ended(was)}, is {_ended(now)}"
-    if now.is_skipped or was.is_skipped:
-        change = Change.GONE if now.is_skipped else Change.NEW
+    if not (is_counted(now.outcome) and is_counted(was.outcome)):
+        change = Change.NEW if is_counted(now.outcome) else Change.GONE
     elif was.passed or now.passed:
         change = Change.NEWLY_FAILING if was.passed else Change.NEWLY_PASSING
     else:

@@ -62,7 +62,7 @@ def export(run: StoredRun) -> list[Document]:
     for ending in run.endings():
         if is_counted(ending.outcome):
             passed = float(ending.outcome.status is Status.PASS)
-            doc = "Whether it computed what eager does; none of what is in no pass rate."
+            doc = "Whether it computed what eager does; without skips and faults of the harness."
             _add(families, ("passed",), "", doc, _labels(ending.case, ending.arm), passed)
     lines = [*_info(run), *(line for name, each in families.items() for line in _text(name, each))]
     return [Document("dynamometer.prom", "".join(f"{line}\n" for line in (*lines, "# EOF")))]

@@ -214,11 +214,14 @@ def _direction(kind: Kind, change: float) -> Direction:
 
 
 def _of_status(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
-    """Return where an arm began or ceased to pass; where it was skipped nothing is known."""
+    """Return where an arm began or ceased to pass.
+
+    Nothing is known where it was skipped, or the harness itself failed.
+    """
     numbers, statuses = stored.columns.runs, stored.columns.statuses
     if len(set(statuses)) == 1:  # as most are
         return []
-    ended = [place for place, each in enumerate(statuses) if each != _SKIPPED]
+    ended = [place for place, each in enumerate(statuses) if each not in _NOT_COUNTED]
     return [
         _between(
             runs,
@@ -236,7 +239,7 @@ def _of_status(runs: Runs, stored: StoredSeries) -> list[HistoryChange]:
     ]
 
 
-_SKIPPED = str(Status.SKIP)
+_NOT_COUNTED = {str(Status.SKIP), str(Status.INFRA)}
 """Looked up once: it is compared with every run of a year."""
 
 

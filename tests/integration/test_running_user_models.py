@@ -76,7 +76,7 @@ def test_a_file_and_its_project(tmp_path: Path) -> None:
     reason = f"IndexError: list index out of range (mine.py:{FAULT_LINE})"
     assert records["broken"].outcome.reason == reason
     assert records["works"].notes == ()
-    note = "eager is not all eager: the model itself calls torch.compile"
+    note = "eager is not all eager: Dynamo compiles parts of the model there, too"
     assert records["compiles"].notes == (note,)
 
 

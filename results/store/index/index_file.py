@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_FORMAT = 2
+_FORMAT = 3
 _APPLICATION = 0x44594E4F
 """By which SQLite's files tell whose they are."""
 
@@ -73,6 +73,9 @@ ALTER TABLE runs ADD COLUMN is_kept INTEGER NOT NULL DEFAULT 0;
 UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = runs.path), 0);
 """
 """Format 2 knows runs that have no directory: they are kept, and of each how much it holds."""
+
+_TO_FORMAT_3 = "UPDATE directories SET stamp = ''"
+"""Format 3 has arms whose eager ended their process as eager ended: all runs are read again."""
 
 
 class IndexFile:
@@ -185,7 +188,8 @@ class IndexFile:
         [[form]] = self._file.execute("PRAGMA user_version")
         if form == _FORMAT:
             return
-        for statement in filter(str.strip, (_TO_FORMAT_2 if form else _TABLES).split(";")):
+        later = _TO_FORMAT_3 if form == 2 else f"{_TO_FORMAT_2};{_TO_FORMAT_3}"  # noqa: PLR2004
+        for statement in filter(str.strip, (later if form else _TABLES).split(";")):
             self._file.execute(statement)
         self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
         self._file.execute(f"PRAGMA user_version = {_FORMAT}")

@@ -1,4 +1,4 @@
-"""Gradients that are added to others, of a loss that counts twice, as training loops do."""
+"""Gradients that are added to others, of a loss that is multiplied, as training loops do."""
 
 from __future__ import annotations
 

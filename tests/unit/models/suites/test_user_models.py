@@ -128,7 +128,7 @@ def test_what_a_dictionary_leaves_out_is_told(
 
 
 def test_a_model_of_a_dictionary_is_named(tmp_path: Path) -> None:
-    """As a function is, which comes first; `MODELS` itself is no model that there is."""
+    """As a function is. It comes first: one name is one model, however it is asked for."""
     path = tmp_path / f"named_{tmp_path.name}.py"
     path.write_text(
         "import torch\n"
@@ -138,7 +138,7 @@ def test_a_model_of_a_dictionary_is_named(tmp_path: Path) -> None:
     )
     assert names(f"{path}::in words") == ["in words"]
     assert names(f"{path}::MODELS") == ["in words", "one", "two"]
-    for name, kind in (("one", nn.ReLU), ("two", nn.Tanh), ("build", nn.ReLU)):
+    for name, kind in (("one", nn.ReLU), ("two", nn.ReLU), ("build", nn.ReLU)):
         file = ModelFile(path, name)
         (spec,) = file.specs()
         assert spec.name == name

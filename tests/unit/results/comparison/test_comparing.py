@@ -199,6 +199,8 @@ def test_identical_sides_have_no_findings() -> None:
         (Status.PASS, Status.SKIP, Change.GONE),
         (Status.SKIP, Status.PASS, Change.NEW),
         (Status.SKIP, Status.SKIP, None),
+        (Status.PASS, Status.INFRA, Change.GONE),
+        (Status.INFRA, Status.CRASH, Change.NEW),
         (Status.OOM, Status.OOM, None),
     ],
 )

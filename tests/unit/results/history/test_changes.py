@@ -80,8 +80,8 @@ def test_what_is_in_doubt_is_passed_over() -> None:
 
 
 def test_when_it_ceased_to_pass() -> None:
-    """And when it passed again; a skip says nothing, and another failure is no change."""
-    [found] = told(series(["pass", "skip", "crash", "fail", "skip", "pass"], STATUS)).series
+    """And when it passed again; a skip or infra says nothing, another failure is no change."""
+    [found] = told(series(["pass", "skip", "crash", "fail", "infra", "pass"], STATUS)).series
     assert [(each.direction, each.before, each.after, each.index) for each in found.changes] == [
         (Direction.WORSE, "pass", "crash", 2),
         (Direction.BETTER, "fail", "pass", 5),

@@ -185,6 +185,7 @@ def test_an_index_of_the_format_before(tmp_path: Path) -> None:
     with IndexFile(path) as file:
         assert held(Index(file)) == {"a": []}
         assert file.read("SELECT size, is_kept FROM runs") == [(5, 0)]
+        assert file.read("SELECT stamp FROM directories") == [("",)]  # to be read again
         assert add(file, "a file", [handed("a", 1.0, size=5)]) == (0, 0, 1)
     with IndexFile(path) as file:
         assert file.read("PRAGMA user_version") == [(index_file._FORMAT,)]
