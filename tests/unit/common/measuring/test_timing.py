@@ -40,18 +40,6 @@ def small_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    """A clock that only calls advance."""
-    return FakeClock()
-
-
-@pytest.fixture
-def watch(clock: FakeClock) -> Stopwatch:
-    """A watch that reads it."""
-    return Stopwatch(now=clock.now, synchronize=clock.synchronize)
-
-
 def test_a_stopwatch_gives_seconds_per_call(clock: FakeClock, watch: Stopwatch) -> None:
     """The mean over the calls, with one wait for the device at the end of all of them."""
     assert watch.mean_s(clock.step(lambda index: (index + 1) * FAST_S), 3) == 2 * FAST_S

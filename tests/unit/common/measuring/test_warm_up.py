@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-from fakes import FakeClock
+from typing import TYPE_CHECKING
 
-from dynamometer.common.measuring.timing import Stopwatch
+import pytest
+
 from dynamometer.common.measuring.warm_up import warm_up_to_steady
+
+if TYPE_CHECKING:
+    from fakes import FakeClock
+
+    from dynamometer.common.measuring.timing import Stopwatch
 
 FAST_S = 2.0**-6
 """Seconds of a quick call: a power of two, so that sums are exact; windows of 3 calls."""
@@ -16,18 +21,6 @@ SLOW_S = 2.0
 def nothing_compiled() -> int:
     """Count what is compiled: nothing more, ever."""
     return 7
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    """A clock that only calls advance."""
-    return FakeClock()
-
-
-@pytest.fixture
-def watch(clock: FakeClock) -> Stopwatch:
-    """A watch that reads it."""
-    return Stopwatch(now=clock.now, synchronize=clock.synchronize)
 
 
 def test_settling_stops_when_two_windows_agree(clock: FakeClock, watch: Stopwatch) -> None:
