@@ -105,7 +105,7 @@ def read_overview(directory: Path) -> Overview:
         StoreError: it is none, or what it holds is damaged.
     """
     manifest = read_manifest(directory)
-    cases = _cases(directory / EVENTS, manifest)
+    cases = _endings(directory / EVENTS, manifest)
     return Overview(
         directory=directory,
         manifest=manifest,
@@ -139,7 +139,7 @@ def is_locked(directory: Path) -> bool:
     return False
 
 
-class _Ending(msgspec.Struct):
+class _Outcome(msgspec.Struct):
     """What of an outcome is looked at."""
 
     status: str
@@ -152,12 +152,12 @@ class _Line(msgspec.Struct):
     run_id: str
     case: msgspec.Raw
     replicate: int
-    outcome: _Ending
+    outcome: _Outcome
     stopped: str | None = None
     earlier: tuple[msgspec.Raw, ...] = ()
 
 
-class _End(NamedTuple):
+class _Ending(NamedTuple):
     """How a replicate ended.
 
     Attributes:
@@ -169,10 +169,10 @@ class _End(NamedTuple):
     is_infra: bool
 
 
-def _cases(events: Path, manifest: Manifest) -> list[list[_End]]:
+def _endings(events: Path, manifest: Manifest) -> list[list[_Ending]]:
     """Read how the replicates of each case ended; of each the last attempt counts."""
     judge, ids = Judge(manifest), dict[tuple[int, bytes], str]()
-    ends: defaultdict[str, dict[int, _End]] = defaultdict(dict)
+    ends: defaultdict[str, dict[int, _Ending]] = defaultdict(dict)
     try:
         with opened(events) as file:
             for number, line in enumerate(file, start=1):
@@ -186,7 +186,7 @@ def _cases(events: Path, manifest: Manifest) -> list[list[_End]]:
                 attempt = len(found.earlier)
                 if judge.fault(found.run_id, ids[key], found.replicate, attempt) is None:
                     is_infra = found.outcome.status == Status.INFRA
-                    ends[ids[key]][found.replicate] = _End(found.stopped, is_infra)
+                    ends[ids[key]][found.replicate] = _Ending(found.stopped, is_infra)
     except OSError as error:
         msg = f"{events} can't be read: {error.strerror}"
         raise StoreError(msg) from error

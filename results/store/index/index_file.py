@@ -77,6 +77,9 @@ UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = r
 _TO_FORMAT_3 = "UPDATE directories SET stamp = ''"
 """Format 3 has arms whose eager ended their process as eager ended: all runs are read again."""
 
+_STEPS = (_TO_FORMAT_2, _TO_FORMAT_3)
+"""From each format to the next, beginning with the first."""
+
 
 class IndexFile:
     """An open file; what is done with it happens in `writing` or `snapshot`, or is one `read`."""
@@ -188,8 +191,8 @@ class IndexFile:
         [[form]] = self._file.execute("PRAGMA user_version")
         if form == _FORMAT:
             return
-        later = _TO_FORMAT_3 if form == 2 else f"{_TO_FORMAT_2};{_TO_FORMAT_3}"  # noqa: PLR2004
-        for statement in filter(str.strip, (later if form else _TABLES).split(";")):
+        statements = ";".join(_STEPS[form - 1 :]) if form else _TABLES
+        for statement in filter(str.strip, statements.split(";")):
             self._file.execute(statement)
         self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
         self._file.execute(f"PRAGMA user_version = {_FORMAT}")
