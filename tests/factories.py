@@ -148,6 +148,18 @@ def record(of: Case | None = None, *, replicate: int = 0, **fields: object) -> R
     return Record(case=of, replicate=replicate, **{**defaults, **fields})  # type: ignore[arg-type]  # untyped
 
 
+def of_small_model(record: Record) -> Record:
+    """Return a record whose model takes 20 MiB and its calls 1 MiB."""
+    parts_mib = {"loaded_memory": 20, "calls_memory": 1}
+    measurements = tuple(
+        msgspec.structs.replace(each, samples=(parts_mib[each.metric] * MIB,))
+        if each.metric in parts_mib
+        else each
+        for each in record.measurements
+    )
+    return msgspec.structs.replace(record, measurements=measurements)
+
+
 def measured_record(
     of: Case | None = None,
     *,
@@ -163,12 +175,12 @@ def measured_record(
         replicate: which process.
         seconds: latency by arm; 10 ms for the baseline and 8 ms for the others unless said.
         peaks_mib: memory of calls by arm, beyond a model of 300 MiB; 100 MiB, where not said.
-        residues_mib: what compiling leaves behind by arm; 50 MiB, where not said.
+        residues_mib: what compiling leaves behind by arm; 30 MiB, where not said.
     """
     of = of or case()
     seconds = seconds or {arm: 0.010 if arm == BASELINE else 0.008 for arm in of.arms}
     peaks = dict.fromkeys(of.arms, 100.0) | (peaks_mib or {})
-    residues = dict.fromkeys(of.arms, 50.0) | (residues_mib or {})
+    residues = dict.fromkeys(of.arms, 30.0) | (residues_mib or {})
     measurements = [latency(arm, value) for arm, value in seconds.items()]
     for arm in of.arms:
         measurements += [

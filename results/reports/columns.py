@@ -174,7 +174,11 @@ def identity(case_of: Callable[[T], Case]) -> tuple[Column[T], ...]:
             "Model; marked where Dynamo is told how to treat parts of it.",
             lambda found: case_of(found).label,
         ),
-        Column("batch_size", "Samples in a batch.", lambda found: case_of(found).batch_size),
+        Column(
+            "batch_size",
+            "Samples in a batch; of several sizes the largest.",
+            lambda found: case_of(found).batch_size,
+        ),
     )
 
 

@@ -26,6 +26,11 @@ def speedup_text(found: Estimate | None) -> str:
     return f"{found.value:.3f}x [{found.low:.3f}, {found.high:.3f}]" if found else "-"
 
 
+def rounded_to_3_digits(value: float) -> str:
+    """Write a rate or a count with three digits that count, such as `15,200` or `1.25`."""
+    return f"{float(f'{value:.3g}'):,}".removesuffix(".0")
+
+
 def number_text(value: float | None, form: str) -> str:
     """Write a number; `-` of none.
 

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 FEWEST_BYTES = 2**20
 """Less than this is noise of the allocator; no ratio is formed of it."""
 
+COMPILERS_BYTES = 40 * 2**20
+"""What compiling leaves behind without keeping anything for the model: code, tables, guards.
+
+Dynamo leaves 9 to 18 MiB, Inductor up to 39 (18 models, `docs/decisions/0010-memory.md`).
+"""
+
 _MIB = 2**20
 
 
@@ -25,9 +31,10 @@ class ArmMemory:
     """Memory of one arm in bytes, by replicate; empty where it was not measured.
 
     Attributes:
-        needed: the loaded model with its inputs, and what calls take at their peak.
+        needed: the loaded model with its inputs, what calls take at their peak, and what is left
+            behind beyond `COMPILERS_BYTES`, as a copy of the weights or a pool is.
         calls: of that, what calls take.
-        residue: what compiling and the first calls leave behind, besides.
+        residue: all that compiling and the first calls leave behind.
         missing: why there is nothing; `None` if there is, or nobody knows.
     """
 
@@ -73,15 +80,15 @@ def memory_of(arm: str, records: Sequence[Record]) -> ArmMemory:
     found = [each for record in records if (each := _in_replicate(arm, record)) is not None]
     if not found:
         return ArmMemory(missing=_why_missing(arm, records))
-    loaded, residue, calls = zip(*found, strict=True)
-    needed = tuple(before + most for before, most in zip(loaded, calls, strict=True))
+    _, residue, calls = zip(*found, strict=True)
+    needed = tuple(before + most + max(left - COMPILERS_BYTES, 0.0) for before, left, most in found)
     return ArmMemory(needed, calls, residue)
 
 
 def compression(baseline: ArmMemory, arm: ArmMemory) -> Compression:
     """Divide what the baseline needs by what the arm needs.
 
-    What compiling leaves behind is no part of either: it is the same for a small model and a large
+    What compilers leave behind is no part of either: it is the same for a small model and a large
     one. Nor is there a ratio where it is more than what is compared: of a small model's memory in a
     process that is mostly torch's own, Linux's count of pages is too coarse to tell.
     """
@@ -98,7 +105,7 @@ def _why_not(name: str, found: ArmMemory) -> str | None:
         return f"memory of {name} is not known: {found.missing or 'it was not measured'}"
     if needed < FEWEST_BYTES:
         return f"{name} needs less than 1 MiB"
-    if residue > needed:
+    if min(residue, COMPILERS_BYTES) > needed:
         return f"{name} leaves {residue / _MIB:.0f} MiB behind and needs {needed / _MIB:.0f} MiB"
     return None
 

@@ -95,7 +95,12 @@ class Counted(Metric):
 BATCH_SIZE = Metric("batch_size", "1", "Samples in a batch.", better=None)
 
 LATENCY = Metric(
-    "latency", "s", "Latency of one call.", column="abs_latency", column_unit="ms", factor=1e3
+    "latency",
+    "s",
+    "Latency of one call, or with several sizes (`shapes`) of one of each.",
+    column="abs_latency",
+    column_unit="ms",
+    factor=1e3,
 )
 LATENCY_ALONE = Metric("latency_alone", "s", "Latency, before any later arm was built.")
 LATENCY_ISOLATED = Metric(

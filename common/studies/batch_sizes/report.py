@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.studies.batch_sizes.summary import BatchSizeSummary
 from dynamometer.results.reports.columns import Column, Table, of_part, theirs
-from dynamometer.results.reports.texts import name_columns
+from dynamometer.results.reports.texts import name_columns, rounded_to_3_digits
 from dynamometer.results.values.metrics import Better
 from dynamometer.results.values.records import Status
 
@@ -21,14 +21,18 @@ def search_line(search: BatchSizeSummary) -> str:
     if search.is_unfinished:
         return f"{name} {search.end.reason}"
     passed = search.end.status is Status.PASS
-    end = search.end.reason if passed else f"then {search.end.line}"
+    end = search.end.reason if passed else f"then {search.ended_at}: {search.end.line}"
     if search.largest is None or search.fastest is None:
         return f"{name} {search.end.line}"
     largest, fastest = search.largest, search.fastest
     return (
-        f"{name} batch size {largest.batch_size} ({largest.samples_per_s:.3g} samples/s); fastest"
-        f" {fastest.batch_size} ({fastest.samples_per_s:.3g} samples/s); {end}"
+        f"{name} batch size {largest.batch_size} ({_per_s(largest)}); fastest"
+        f" {fastest.batch_size} ({_per_s(fastest)}); {end}"
     )
+
+
+def _per_s(found: Throughput) -> str:
+    return f"{rounded_to_3_digits(found.samples_per_s)} samples/s"
 
 
 def _largest(search: BatchSizeSummary) -> Throughput | None:
@@ -56,7 +60,7 @@ BATCH_SIZES = Table[BatchSizeSummary](
             Column[BatchSizeSummary]("dev", "Device.", lambda search: search.case.device),
             Column("name", "Model.", lambda search: search.case.model),
             Column(
-                "batch_size", "The largest batch that ran.",
+                "batch_size", "The largest power of two that ran as a batch.",
                 _of_largest(lambda batch: batch.batch_size), better=Better.HIGHER,
             ),
         ),

@@ -50,6 +50,7 @@ class BatchSizeSummary:
         fastest: the one with the most samples per second.
         end: what the size after the largest came to; a pass with a reason if the search itself
             went no further, a skip with one if it has not ended.
+        ended_at: the size that the search ended with.
         is_unfinished: whether larger sizes are still to be tried.
     """
 
@@ -57,6 +58,7 @@ class BatchSizeSummary:
     largest: Throughput | None
     fastest: Throughput | None
     end: Outcome
+    ended_at: int
     is_unfinished: bool = False
 
 
@@ -89,14 +91,16 @@ def summarize_search(records: Sequence[Record]) -> BatchSizeSummary:
     last = records[-1]
     if _is_unfinished(records):
         return BatchSizeSummary(
-            records[0].case, largest=None, fastest=None, end=_so_far(last), is_unfinished=True
-        )
+            records[0].case, largest=None, fastest=None, end=_so_far(last),
+            ended_at=size_of(last.replicate), is_unfinished=True,
+        )  # fmt: skip
     found = [_throughput(record) for record in records if record.outcome.status is Status.PASS]
     return BatchSizeSummary(
         case=records[0].case,
         largest=max(found, key=lambda each: each.batch_size, default=None),
         fastest=max(found, key=lambda each: each.samples_per_s, default=None),
         end=_own_end(last) if last.outcome.status is Status.PASS else last.outcome,
+        ended_at=size_of(last.replicate),
     )
 
 

@@ -219,13 +219,17 @@ SIZES = Table[_Row](
             "fallbacks", "Graphs the backend failed on, which ran in eager.",
             lambda row: row.sweep.fallbacks if row.sweep.sweep else None,
         ),
-        Column("recompiles", "Recompiles.", _of_sweep(lambda seen: len(seen.recompiles))),
         Column(
-            "symbolic_guards", "Guards on sizes that may vary.",
+            "recompiles", "Recompiles, of all sizes; the same in each row.",
+            _of_sweep(lambda seen: len(seen.recompiles)),
+        ),
+        Column(
+            "symbolic_guards", "Guards on sizes that may vary, of all sizes; the same in each row.",
             _of_sweep(lambda seen: len(seen.guards)),
         ),
         Column(
-            "specializations", "Sizes that were to vary, and that the code makes a number.",
+            "specializations",
+            "Sizes that were to vary, and that the code makes a number; the same in each row.",
             _of_sweep(lambda seen: len(seen.specializations)),
         ),
         Column(

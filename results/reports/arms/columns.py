@@ -211,7 +211,9 @@ def _breakeven(
     of = of_part(found)
     return (
         Column(
-            f"{name}_calls", f"Calls after which compiling from {caches} caches has paid.",
+            f"{name}_calls",
+            f"Calls after which compiling from {caches} caches has paid; with several sizes, of"
+            " each.",
             of(lambda each: each.calls), better=Better.LOWER,
         ),
         Column(f"{name}_low", "Lower end of its 95 % interval.", of(lambda each: each.low)),
@@ -265,11 +267,13 @@ PERFORMANCE = Table[ArmRow](
                 _compression_ratio, "x", Better.HIGHER,
             ),
             Column(
-                "eager_peak_mem", "Memory that eager needs: the loaded model and its calls.",
+                "eager_peak_mem", "The same as `dynamo_peak_mem`, of eager.",
                 lambda row: scaled(row.case.baseline.memory.needed_bytes, _GB), "GB", Better.LOWER,
             ),
             Column(
-                "dynamo_peak_mem", "Memory that the arm needs: the loaded model and its calls.",
+                "dynamo_peak_mem",
+                "Memory that the arm needs: the loaded model, its calls, and what is left behind"
+                " beyond 40 MiB.",
                 lambda row: scaled(row.arm.memory.needed_bytes, _GB), "GB", Better.LOWER,
             ),
         ),
@@ -321,7 +325,7 @@ PERFORMANCE = Table[ArmRow](
         column_of(COMPILE_TIME_WARM, lambda row: row.arm.warm_compile_s),
         *_breakeven("breakeven_warm", "filled", lambda row: row.case.warm_breakeven(row.arm)),
         Column(
-            "eager_latency", "Latency of one call of eager.",
+            "eager_latency", "The same as `abs_latency`, of eager.",
             lambda row: scaled(row.case.baseline.latency_s, LATENCY.factor), "ms", Better.LOWER,
         ),
         *_FRAMES,

@@ -10,7 +10,13 @@ from tabulate import tabulate
 
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
-from dynamometer.results.reports.texts import name_columns, number_text, pass_rate, speedup_text
+from dynamometer.results.reports.texts import (
+    name_columns,
+    number_text,
+    pass_rate,
+    rounded_to_3_digits,
+    speedup_text,
+)
 from dynamometer.results.statistics.between_processes import is_provisional, is_told
 from dynamometer.results.statistics.replicates import known_of
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, geometric_mean
@@ -235,7 +241,7 @@ def _fallbacks(arm: ArmSummary) -> str:
 
 def _pays(case: CaseSummary, arm: ArmSummary) -> str:
     """Return after how many calls compiling has paid, where it surely does."""
-    form = "{} calls {}"
+    form = "{} steps of several sizes {}" if case.case.dynamic else "{} calls {}"
     if not arm.compiled_cold:
         warm = _calls(case.warm_breakeven(arm), form)
         return warm and f", pays after {warm} (caches filled)"
@@ -246,8 +252,9 @@ def _pays(case: CaseSummary, arm: ArmSummary) -> str:
 def _calls(found: Breakeven | None, form: str) -> str:
     if found is None or found.calls is None or found.low is None or found.high is None:
         return ""
-    calls, low, high = (f"{float(f'{each:.3g}'):,.0f}" for each in
-                        (found.calls, found.low, found.high))  # fmt: skip
+    calls, low, high = (
+        rounded_to_3_digits(round(each)) for each in (found.calls, found.low, found.high)
+    )
     return form.format(calls, f"[{low}, {high}]")
 
 

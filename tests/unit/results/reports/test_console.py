@@ -67,6 +67,17 @@ def test_a_line_says_when_compiling_has_paid() -> None:
     assert re.search(rf"{paid} PROVISIONAL$", stream.getvalue().rstrip())
 
 
+def test_a_step_of_several_sizes_is_no_call() -> None:
+    """A call of each size: what one of them saves is not known."""
+    stream = io.StringIO()
+    records = [
+        msgspec.structs.replace(each, case=factories.case(dynamic=True))
+        for each in factories.cold_and_warm(warm_s=0.5)
+    ]
+    Console(STUDY, factories.destination(stream=stream)).write(records)
+    assert ", pays after 6,250 steps of several sizes [" in stream.getvalue()
+
+
 def test_what_filled_caches_save_is_not_said_of_empty_ones() -> None:
     """In a run with `--warm` no process found them empty: compiling takes longer there."""
     stream = io.StringIO()

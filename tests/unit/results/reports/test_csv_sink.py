@@ -168,7 +168,7 @@ def test_memory_has_a_spread_and_its_parts(tmp_path: Path) -> None:
         factories.measured_record(
             replicate=each, peaks_mib={"inductor": peak}, residues_mib={"inductor": residue}
         )
-        for each, (peak, residue) in enumerate(((100.0, 60.0), (104.0, 50.0), (101.0, 55.0)))
+        for each, (peak, residue) in enumerate(((100.0, 36.0), (104.0, 30.0), (101.0, 33.0)))
     ]
     (row,) = written(tmp_path, records)["inductor_performance"]
     mib = {
@@ -179,8 +179,8 @@ def test_memory_has_a_spread_and_its_parts(tmp_path: Path) -> None:
     assert mib == {
         "eager_peak_mem": 400, "dynamo_peak_mem": 401,
         "calls_mem": 101, "calls_mem_low": 100, "calls_mem_high": 104,
-        "residue_mem": 55, "residue_mem_low": 50, "residue_mem_high": 60,
-        "eager_calls_mem": 100, "eager_residue_mem": 50,
+        "residue_mem": 33, "residue_mem_low": 30, "residue_mem_high": 36,
+        "eager_calls_mem": 100, "eager_residue_mem": 30,
     }  # fmt: skip
     assert row["memory_n"] == "3"
     assert float(row["compression_ratio"]) == pytest.approx(400 / 401, rel=1e-5)
@@ -189,9 +189,10 @@ def test_memory_has_a_spread_and_its_parts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compatible", [False, True])
 def test_no_memory_ratio_is_explained_alike(tmp_path: Path, *, compatible: bool) -> None:
     """In the CSV and below the table; PyTorch's column has 0, which their mean leaves out."""
-    records = [factories.measured_record(residues_mib={"inductor": 700.0})]
+    measured = factories.measured_record(residues_mib={"baseline": 0.0, "inductor": 30.0})
+    records = [factories.of_small_model(measured)]
     (row,) = written(tmp_path, records, compatible=compatible)["inductor_performance"]
-    reason = "the arm leaves 700 MiB behind and needs 400 MiB"
+    reason = "the arm leaves 30 MiB behind and needs 21 MiB"
     assert row["compression_ratio"] == ("0" if compatible else "")
     assert compatible or row["no_compression_ratio"] == reason
     stream = io.StringIO()

@@ -36,7 +36,7 @@ def test_a_measured_case() -> None:
     assert arm.latency_s == pytest.approx(0.008 * 1.0005)
     assert arm.compile_s == pytest.approx(12.5)
     assert arm.memory.needed_bytes == pytest.approx(400 * factories.MIB)
-    assert arm.memory.residue_bytes == pytest.approx(50 * factories.MIB)
+    assert arm.memory.residue_bytes == pytest.approx(30 * factories.MIB)
     assert arm.capture is not None
     assert arm.capture.graphs == 3
     assert arm.steady is True
@@ -338,11 +338,23 @@ def test_an_arm_without_any_result_did_not_pass_where_others_failed() -> None:
 
 
 def test_compression_ratio() -> None:
-    """Above 1 the arm needs less than the baseline; what compiling left behind is no part of it."""
+    """Above 1 the arm needs less than the baseline; what compilers leave is no part of it."""
     case = summarize_case(
-        [factories.measured_record(peaks_mib={"inductor": 500.0}, residues_mib={"inductor": 300.0})]
+        [factories.measured_record(peaks_mib={"inductor": 500.0}, residues_mib={"inductor": 39.0})]
     )
     assert case.compression(case.arms[0]) == Compression(pytest.approx(400 / 800))
+
+
+def test_what_an_arm_keeps_is_memory_that_it_needs() -> None:
+    """A pool that is taken once and kept takes as much as what eager takes in each call."""
+    records = [
+        factories.measured_record(
+            peaks_mib={BASELINE: 300.0, "inductor": 0.0}, residues_mib={"inductor": 340.0}
+        )
+    ]
+    case = summarize_case(records)
+    assert case.arms[0].memory.needed_bytes == pytest.approx(600 * factories.MIB)
+    assert case.compression(case.arms[0]) == Compression(pytest.approx(1.0))
 
 
 def test_memory_is_the_median_over_replicates() -> None:
@@ -351,28 +363,34 @@ def test_memory_is_the_median_over_replicates() -> None:
         factories.measured_record(
             replicate=each, peaks_mib={"inductor": peak}, residues_mib={"inductor": residue}
         )
-        for each, (peak, residue) in enumerate(((100.0, 60.0), (104.0, 50.0), (101.0, 55.0)))
+        for each, (peak, residue) in enumerate(((100.0, 36.0), (104.0, 30.0), (101.0, 33.0)))
     ]
     memory = summarize_case(records).arms[0].memory
     assert memory.calls == tuple(each * factories.MIB for each in (100, 104, 101))
-    assert memory.residue == tuple(each * factories.MIB for each in (60, 50, 55))
+    assert memory.residue == tuple(each * factories.MIB for each in (36, 30, 33))
     assert memory.calls_bytes == 101 * factories.MIB
-    assert memory.residue_bytes == 55 * factories.MIB
+    assert memory.residue_bytes == 33 * factories.MIB
     assert memory.needed_bytes == 401 * factories.MIB
 
 
 @pytest.mark.parametrize("arm", [BASELINE, "inductor"])
-@pytest.mark.parametrize(("residue_mib", "known"), [(399.0, True), (401.0, False)])
+@pytest.mark.parametrize(
+    ("residue_mib", "needed_mib"), [(20.0, None), (22.0, 21), (45.0, 26), (62.0, None)]
+)
 def test_no_ratio_where_most_is_what_was_left_behind(
-    arm: str, residue_mib: float, *, known: bool
+    arm: str, residue_mib: float, needed_mib: int | None
 ) -> None:
-    """On either side: the model and its calls take 400 MiB, and the reason says so."""
-    case = summarize_case([factories.measured_record(residues_mib={arm: residue_mib})])
+    """On either side: the model and its calls take 21 MiB, what is kept beyond 40 is needed too."""
+    residues_mib = {BASELINE: 0.0, "inductor": 0.0, arm: residue_mib}
+    record = factories.of_small_model(factories.measured_record(residues_mib=residues_mib))
+    case = summarize_case([record])
     found = case.compression(case.arms[0])
-    assert (found.ratio is not None) is known
-    if not known:
+    assert (found.ratio is not None) is (needed_mib is None)
+    if needed_mib is not None:
         name = "eager" if arm == BASELINE else "the arm"
-        assert found.reason == f"{name} leaves 401 MiB behind and needs 400 MiB"
+        assert (
+            found.reason == f"{name} leaves {residue_mib:.0f} MiB behind and needs {needed_mib} MiB"
+        )
 
 
 def test_no_ratio_is_formed_of_next_to_nothing() -> None:
