@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING
 
 import factories
@@ -23,7 +24,7 @@ from dynamometer.results.values.cases import BASELINE, NO_BACKEND
 from dynamometer.results.values.records import PASSED, Absence, ArmResult, CaptureStats, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from dynamometer.results.values.records import Record
@@ -194,32 +195,41 @@ def test_a_row_with_a_value_too_many_is_refused() -> None:
         Rows("some.csv", ("one", "two"), ((1,),))
 
 
-@pytest.mark.parametrize(
-    ("name", "suite", "words"),
-    [
-        ("help_script.txt", "torchbench", ["--help"]),
-        ("help_dynamometer.txt", None, ["--help"]),
-        ("help_dynamometer_run.txt", None, ["run", "--help"]),
-        ("help_dynamometer_resume.txt", None, ["resume", "--help"]),
-        ("help_dynamometer_ls.txt", None, ["ls", "--help"]),
-        ("help_dynamometer_explain.txt", None, ["explain", "--help"]),
-        *(
-            (f"help_dynamometer_{name}.txt", None, [name, "--help"])
-            for name in ("bisect", "export", "history", "index", "repro", "rm", "show")
-        ),
-        ("help_dynamometer_compare.txt", None, ["compare", "--help"]),
-    ],
-)
-def test_help(
+_COMMANDS = re.compile(r"^  ([a-z]+)  ", re.MULTILINE)
+"""Names of commands, as the end of a group's help lists them."""
+
+_OPTIONS_HEAD = """# Commands and options
+
+What `--help` says of each command; that of a suite's script, such as `./torchbench.py`, is that of
+`dynamometer run`, without its TARGET.
+"""
+
+
+def test_the_page_of_options(
     golden: Callable[[str, str], None],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    name: str,
-    suite: str | None,
-    words: list[str],
 ) -> None:
-    """What a command says of itself, 80 columns wide."""
+    """`docs/options.md` holds what every command says of itself, 80 columns wide."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def sections(*command: str) -> Iterator[str]:
+        assert cli.main(None, [*command, "--help"]) == 0
+        text = capsys.readouterr().out
+        yield f"## {' '.join(('dynamometer', *command))}\n\n```text\n{text}```\n"
+        for name in _COMMANDS.findall(text.partition("Commands:")[2]):
+            yield from sections(*command, name)
+
+    golden("../../../docs/options.md", "\n".join([_OPTIONS_HEAD, *sections()]))
+
+
+def test_help_of_a_script(
+    golden: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its options are those of its suite."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.argv", ["./torchbench.py"])
-    assert cli.main(suite, words) == 0
-    golden(name, capsys.readouterr().out)
+    assert cli.main("torchbench", ["--help"]) == 0
+    golden("help_script.txt", capsys.readouterr().out)
