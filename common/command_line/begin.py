@@ -108,8 +108,8 @@ def carried_out(
         raise
     if code == ExitCode.INTERRUPTED:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
-    else:
-        _say_what_is_attempted_again(directory, request)
+    elif _say_what_is_attempted_again(directory, request):
+        return code or ExitCode.FAULT
     return code
 
 
@@ -129,8 +129,8 @@ def execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence
         return session.run(events)
 
 
-def _say_what_is_attempted_again(directory: Path, request: Request) -> None:
-    """Say how many cases ended by a fault of the harness, if any did, and how to go on."""
+def _say_what_is_attempted_again(directory: Path, request: Request) -> bool:
+    """Return whether cases ended by a fault of the harness; say how many, and how to go on."""
     from dynamometer.results.reports.texts import count_text
     from dynamometer.results.store.overview import read_overview
 
@@ -139,6 +139,7 @@ def _say_what_is_attempted_again(directory: Path, request: Request) -> None:
         ended = f"{count_text(count, 'case')} ended by a fault of the harness"
         them = "it" if count == 1 else "them"
         _say_way_on(f"{ended}; to attempt {them} again", directory, request, is_new=False)
+    return count > 0
 
 
 def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:
