@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -15,23 +14,33 @@ from dynamometer.common.command_line.stored.listing import megabytes
 from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, run_directory
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag
-from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.overview import RunState, read_overview
-from dynamometer.results.store.store import EVENTS, RunStore
+from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
+from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, read_manifest
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.results.store.overview import Overview
 
 YES = Flag(("--yes",), group="Execution", help="Don't ask.")
-OPTIONS = (YES, RUNS, RUN_OR_SEVERAL)
+DAMAGED = Flag(
+    ("--damaged",), group="Selection",
+    help="Remove damaged runs, too, and what is left of half-removed ones.",
+)  # fmt: skip
+OPTIONS = (YES, DAMAGED, RUNS, RUN_OR_SEVERAL)
 HELP = """Remove runs, and say what that frees.
 
 RUN is a run's directory, or its name below --output-dir. Whatever isn't one is refused, and so
-is a run that is going on.
+is a run that is going on, or damaged.
 """
+
+
+class _Found(NamedTuple):
+    """A run directory that may be removed, how far its run came, and its size."""
+
+    directory: Path
+    progress: str
+    size_bytes: int
 
 
 def run(asked: Request, _: Invocation) -> int:
@@ -43,7 +52,7 @@ def run(asked: Request, _: Invocation) -> int:
         UsageError: something that is named must not be removed; says which and why.
     """
     named = [run_directory(each, asked[RUNS]) for each in asked[RUN_OR_SEVERAL]]
-    found = list({each.resolve(): _removable(each) for each in named}.values())
+    found = list({each.resolve(): _removable(each, asked) for each in named}.values())
     for each in found:
         click.echo(f"{each.directory}: {each.progress}, {megabytes(each.size_bytes)}")
     total = megabytes(sum(each.size_bytes for each in found))
@@ -58,39 +67,67 @@ def run(asked: Request, _: Invocation) -> int:
     return 0
 
 
-def _removable(directory: Path) -> Overview:
+def _removable(directory: Path, asked: Request) -> _Found:
     """Look at a run directory that is to be removed.
 
     Raises:
-        UsageError: it is no run directory, a link, in use, or not what it seems.
+        UsageError: it is no run directory, a link, in use, not what it seems, or damaged where
+            only whole ones are to go.
     """
     if directory.is_symlink():
         msg = f"{directory} is a link: name what it leads to, {directory.readlink()}"
         raise UsageError(msg)
-    with store_errors_as_usage():
-        found = read_overview(directory)
-    if found.state is RunState.RUNNING:
+    try:
+        progress = read_overview(directory).progress
+    except StoreError as error:
+        if not _is_left_of_run(directory):
+            raise UsageError(str(error)) from error
+        if not asked[DAMAGED]:
+            msg = f"{error}; --damaged removes what is left of the run"
+            raise UsageError(msg) from error
+        progress = "damaged"
+    if is_locked(directory):
         msg = f"{directory} is being written by another process; wait for it, or stop it"
         raise UsageError(msg)
     if Path.cwd().is_relative_to(directory.resolve()):
         msg = f"{directory} is where you are: go elsewhere first"
         raise UsageError(msg)
-    # Path.is_file would follow a link.
-    if not stat.S_ISREG(os.lstat(directory / EVENTS).st_mode):
+    if (directory / EVENTS).is_symlink():
         msg = f"{directory} is no run directory: {EVENTS} is no file of its own"
         raise UsageError(msg)
-    return found
+    return _Found(directory, progress, size_on_disk(directory))
+
+
+def _is_left_of_run(directory: Path) -> bool:
+    """Return whether a directory holds what only run directories do."""
+    try:
+        # Others have a manifest.json as well, but none that can be read as a run's.
+        return (directory / EVENTS).is_file() or bool(read_manifest(directory))
+    except (OSError, StoreError):
+        return False
 
 
 def _remove(directory: Path) -> None:
     """Remove a directory while nobody else can write to it. Links in it go, not what they lead to.
 
+    Its manifest goes last: by that `ls runs` knows what a killed `rm` has left.
+
     Raises:
         StoreError: it is being written by now, or can't be removed.
     """
-    with RunStore(directory):
+    with RunStore(directory) if (directory / EVENTS).is_file() else nullcontext():
         try:
-            shutil.rmtree(directory)
+            for each in sorted(directory.iterdir(), key=_is_needed):
+                if each.is_dir() and not each.is_symlink():
+                    shutil.rmtree(each)
+                else:
+                    each.unlink()
+            directory.rmdir()
         except OSError as error:
             msg = f"{error.filename or directory} can't be removed: {error.strerror}"
             raise StoreError(msg) from error
+
+
+def _is_needed(path: Path) -> tuple[bool, bool]:
+    """Return a key by which what tells of a run comes last: its records, then its manifest."""
+    return path.name == MANIFEST, path.name == EVENTS

@@ -376,8 +376,8 @@ def test_rm_names_what_can_not_be_removed(
     """And keeps nothing of a run that somebody wanted gone."""
 
     def stopped(directory: Path) -> None:
-        (directory / store.EVENTS).unlink()
-        raise PermissionError(1, "Operation not permitted", str(directory / "logs" / "x"))
+        (directory.parent / store.EVENTS).unlink()
+        raise PermissionError(1, "Operation not permitted", str(directory / "x"))
 
     monkeypatch.setattr(removal.shutil, "rmtree", stopped)
     found = said(capsys, "rm", "--yes", str(runs / "one"), code=3)
