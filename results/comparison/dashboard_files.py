@@ -25,7 +25,7 @@ from dynamometer.results.comparison.quantities import (
 from dynamometer.results.comparison.sides import Side
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.expected import Expectation
-from dynamometer.results.store.reading import csv_table
+from dynamometer.results.store.reading import csv_table, unquoted
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.records import PASSED, SEPARATE_SD, Outcome, Status
 
@@ -201,7 +201,7 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
 def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:
     size = row.get("batch_size")
     size = OWN if size == "0" else size  # none that is known: the model's own, where it ran
-    of_row = {"model": row["name"], "device": row.get("dev"), "batch_size": size}
+    of_row = {"model": unquoted(row["name"]), "device": row.get("dev"), "batch_size": size}
     return {**known, **{name: value for name, value in of_row.items() if value}}
 
 

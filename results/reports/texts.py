@@ -6,6 +6,8 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.reading import FORMULA
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -86,13 +88,10 @@ def printable(text: str) -> str:
 def cell(text: str) -> str:
     """Return text as a table's cell holds it: on one line, and no formula of a spreadsheet's.
 
-    Source: OWASP, CSV injection, which names the signs that a formula begins with.
+    `unquoted` of `results/store/reading.py` takes off what this puts before it.
     """
     shown = printable(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
-
-
-_FORMULA = ("=", "+", "-", "@")
+    return f"'{shown}" if FORMULA.match(shown) else shown
 
 
 def printable_lines(lines: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,12 @@ BAD_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What `ast.parse` raises; the last two of what is nested too deeply."""
 BAD_JSON = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 """What msgspec raises on JSON that is none, or of something else."""
+
+FORMULA = re.compile(r"'*[=+\-@]")
+"""How a cell of a CSV file begins that is written with another `'` before it.
+
+Source: OWASP, CSV injection, which names the signs that a formula begins with.
+"""
 
 
 def opened(path: Path, *, may_be_pipe: bool = False) -> BufferedReader:
@@ -110,6 +117,11 @@ def from_json(data: Any, kind: type[T], place: str) -> T:
     except BAD_JSON as error:
         msg = f"{place} is damaged: {error}"
         raise StoreError(msg) from error
+
+
+def unquoted(cell: str) -> str:
+    """Return the text of a cell without the `'` that our tables have before a formula."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def csv_table(

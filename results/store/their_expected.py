@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.expected import Change, Kind
-from dynamometer.results.store.reading import csv_table
+from dynamometer.results.store.reading import csv_table, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +77,7 @@ def _entry(place: str, row: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     if not cells.keys() >= set(_NEEDED):
         msg = f"{place}: a row has no name or no accuracy"
         raise StoreError(msg)
-    name = cells["name"]
+    name = unquoted(cells["name"])
     for count in _MORE_IS_BETTER.keys() & cells.keys():
         try:
             float(cells[count])

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import stored
 
+from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.exports import (
     action_benchmark,
     bencher,
@@ -21,10 +22,13 @@ from dynamometer.results.exports import (
     pytorch_csv,
 )
 from dynamometer.results.exports.figures import certain_figures, figures
+from dynamometer.results.store import their_expected
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import ArmResult, CaptureStats, Status
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dynamometer.results.exports.export import Export, StoredRun
     from dynamometer.results.values.records import Record
 
@@ -243,6 +247,20 @@ def test_expected_accuracy_is_sorted_and_has_their_columns() -> None:
     assert documents[0].text == (
         "name,accuracy,graph_breaks\n\n\n\nalexnet,pass,3\n\n\n\nresnet18,fail_to_run,\n"
     )
+
+
+def test_names_in_tables_are_read_as_they_were(tmp_path: Path) -> None:
+    """Also those that a spreadsheet would take for formulas."""
+    names = {"=a", "'=a", "'a", "-b", "+c", "@d", "e"}
+    run = stored.run_of([[factories.record(factories.case(each))] for each in sorted(names)])
+    (table,) = expected_accuracy.export(run)
+    (tmp_path / table.name).write_text(table.text)
+    assert set(their_expected.read_table(tmp_path / table.name)) == names
+    for file in pytorch_csv.export(run):
+        (tmp_path / "csv").mkdir(exist_ok=True)
+        (tmp_path / "csv" / file.name).write_text(file.text)
+    found = read_files(tmp_path / "csv").entries
+    assert {each.identity["model"] for each in found} == names
 
 
 def test_their_csv_has_zeros_and_their_columns_alone() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynamometer.results.reports.texts import count_text, share, share_text
+from dynamometer.results.reports.texts import cell, count_text, share, share_text
+from dynamometer.results.store.reading import unquoted
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,12 @@ def test_shares_of_one(part: float | None, decimals: int, text: str) -> None:
 def test_one_is_one() -> None:
     """And none are several."""
     assert [count_text(each, "graph") for each in (0, 1, 2)] == ["0 graphs", "1 graph", "2 graphs"]
+
+
+@pytest.mark.parametrize(
+    "text", ["=x", "+1", "-1", "@x", "'=x", "''=x", "'x", "''x", "x", "x=1", "'", "'x'", ""]
+)
+def test_a_cell_is_read_as_it_was(text: str) -> None:
+    """Also where it begins with what is put before a formula."""
+    assert not cell(text).startswith(("=", "+", "-", "@"))
+    assert unquoted(cell(text)) == text
