@@ -7,12 +7,11 @@ PyTorch OSS benchmark database".
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.results.exports.export import Document
+from dynamometer.results.exports.export import Document, json_text
 from dynamometer.results.exports.figures import figures
 from dynamometer.results.reports.arms.dashboard_status import accuracy_string
 from dynamometer.results.values.records import Status
@@ -41,8 +40,8 @@ def export(run: StoredRun) -> list[Document]:
         if ending.case.id not in told:
             told.add(ending.case.id)
             records += [_metric(run_part, each) for each in by_case[ending.case.id]]
-    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) for each in records]
-    return [Document(f"{run.manifest.run_id}.json", "".join(f"{line}\n" for line in lines))]
+    lines = "".join(json_text(each, indent=None) for each in records)
+    return [Document(f"{run.manifest.run_id}.json", lines)]
 
 
 def _run_part(run: StoredRun) -> dict[str, Any]:

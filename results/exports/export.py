@@ -101,10 +101,21 @@ class Export(Protocol):
         ...
 
 
-def json_text(value: object) -> str:
-    """Return a value as indented JSON.
+def json_text(value: object, indent: int | None = 2) -> str:
+    """Return a value as JSON, in which whatever a terminal would obey is escaped.
+
+    Args:
+        value: of any kind that JSON has.
+        indent: of its lines; `None` has it on one.
 
     Raises:
         ValueError: it holds NaN or an infinity, which JSON has no word for.
     """
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    shown = (each if each.isprintable() or each == "\n" else _escaped(each) for each in text)
+    return "".join(shown) + "\n"
+
+
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

@@ -7,7 +7,6 @@ Source: the schema of Jenkins' xUnit plugin, which CI systems read.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from dynamometer.results.exports.figures import Figure
     from dynamometer.results.values.cases import Case
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no way to write, not even escaped."""
 _WRONG = frozenset({Status.FAIL, Status.FAIL_ACCURACY, Status.NONDETERMINISTIC})
 
 
@@ -114,4 +111,6 @@ def _properties(pairs: Iterable[tuple[str, str]]) -> ET.Element:
 
 
 def _clean(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
+    """Return text without what a terminal would obey, which has all that XML 1.0 can't write."""
+    kept = "\t\n\r"
+    return "".join(each if each.isprintable() or each in kept else "\ufffd" for each in text)

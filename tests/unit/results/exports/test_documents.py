@@ -21,6 +21,7 @@ from dynamometer.results.exports import (
     openmetrics,
     pytorch_csv,
 )
+from dynamometer.results.exports.export import json_text
 from dynamometer.results.exports.figures import certain_figures, figures
 from dynamometer.results.store import their_expected
 from dynamometer.results.values.cases import BASELINE
@@ -214,6 +215,28 @@ def test_junit_says_how_an_arm_ended(status: Status, tag: str) -> None:
     plural = {"failure": "failures", "error": "errors", "skipped": "skipped"}[tag]
     zeros = dict.fromkeys(("failures", "errors", "skipped"), "0")
     assert counted == {"tests": "1", **zeros, plural: "1"}
+
+
+EXPORTS: tuple[Export, ...] = (
+    action_benchmark.export, bencher.export, benchmark_database.export, expected_accuracy.export,
+    junit.export, markdown.step_summary, openmetrics.export, pytorch_csv.export,
+)  # fmt: skip
+OBEYED = "\x1b\x7f\x9b\u202e\u2028\U000e0001"
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+def test_no_export_holds_what_a_terminal_obeys(export: Export) -> None:
+    """Nor what shows text in another order than it has."""
+    records = [*passing(f"a{OBEYED}"), *failing(f"b{OBEYED}")]
+    told = [msgspec.structs.replace(each, command=f"./x.py {OBEYED}") for each in records]
+    found = "".join(each.text for each in export(stored.run_of([told[:3], told[3:]])))
+    assert all(each.isprintable() or each == "\n" for each in found)
+
+
+def test_what_is_escaped_is_read_as_it_was() -> None:
+    """JSON loses nothing by it."""
+    assert json.loads(json_text([OBEYED, "ö"])) == [OBEYED, "ö"]
+    assert "ö" in json_text("ö")
 
 
 def test_junit_skips_what_was_not_run() -> None:
