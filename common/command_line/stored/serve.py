@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import sys
@@ -86,7 +87,10 @@ class Pages:
             UsageError: a run can't be read, or the index can't.
             StoreError: likewise.
         """
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError:  # such as of `http://[x/`, which is no page's
+            parts = urlsplit("")
         names = [unquote(each) for each in parts.path.split("/")[1:]]
         match names:
             case [""]:
@@ -159,10 +163,10 @@ class Pages:
 
         with self.one_at_a_time, opened(self.asked, _folders(self.asked)) as index:
             places = _directories(index)
-            if run_id not in places:  # it may have begun since
+            if not _is_there(places.get(run_id)):  # it may have begun, or have been removed, since
                 refreshed(index)
                 places = _directories(index)
-        if run_id not in places:
+        if not _is_there(places.get(run_id)):
             return None
         found = self._earlier(run_id)
         place = Path(places[run_id])
@@ -191,10 +195,19 @@ def _directories(index: Index) -> dict[str, str]:
     return {each.run_id: each.path for each in found if each.run_id is not None}
 
 
+def _is_there(directory: str | None) -> bool:
+    return directory is not None and Path(directory).exists()
+
+
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET and HEAD, to whoever means this server by its name."""
+    """Answers GET and HEAD, to whoever means this server by its name.
+
+    Attributes:
+        timeout: seconds for which a reader is waited for who neither goes on nor leaves.
+    """
 
     server_version, sys_version = "dynamometer", ""
+    timeout = 60.0
 
     def __init__(self, pages: Pages, names: Container[str], *connection: object) -> None:
         """Answer one connection.
@@ -306,8 +319,8 @@ class Server(ThreadingHTTPServer):
         self.address = f"http://{host_shown}:{self.server_port}/"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a reader who left before its page was written."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        """Say nothing of a reader who left, or went no further, before its page was written."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
@@ -325,10 +338,8 @@ def run(asked: Request, _: Invocation) -> int:
     try:
         server = Server(asked[HOST], asked[PORT], Pages(asked, Lock()))
     except OSError as error:
-        msg = (
-            f"{asked[HOST]}, port {asked[PORT]} can't be listened at: {error.strerror}; --port 0"
-            " takes a port that is free"
-        )
+        hint = "; --port 0 takes a port that is free" if error.errno in _OF_THE_PORT else ""
+        msg = f"{asked[HOST]}, port {asked[PORT]} can't be listened at: {error.strerror}{hint}"
         raise UsageError(msg) from error
     with server:
         click.echo(server.address)
@@ -336,3 +347,7 @@ def run(asked: Request, _: Invocation) -> int:
             click.echo("whoever reaches this machine can read all of it", err=True)
         server.serve_forever()
     return 0
+
+
+_OF_THE_PORT = (errno.EADDRINUSE, errno.EACCES)
+"""Why it can't be listened, where another port may do."""

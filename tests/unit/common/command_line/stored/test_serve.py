@@ -15,8 +15,9 @@ import msgspec
 import pytest
 
 from dynamometer.common.command_line import cli
+from dynamometer.common.command_line.stored import serve
 from dynamometer.common.command_line.stored.indexing import FOLDERS, INDEX, RUNS
-from dynamometer.common.command_line.stored.serve import OPTIONS, Pages, Server, is_called
+from dynamometer.common.command_line.stored.serve import OPTIONS, Handler, Pages, Server, is_called
 from dynamometer.common.interfaces.option import defaults
 from dynamometer.results.history import of_index
 from dynamometer.results.history.of_index import history_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from dynamometer.results.values.history import History
 
 
-NAMES = ("run-1", "run-2", "<script>alert(1)<")
+NAMES = ("run-1", "run-2", "<script>alert(1)</")
 
 
 def make_run(directory: Path, name: str, day: int) -> None:
@@ -81,7 +82,8 @@ def test_pages_are_those_of_the_runs(server: Server) -> None:
     assert text.index("run-2") < text.index("run-1")
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;" in text
-    for path in ("/run/run-1", "/run/%3Cscript%3Ealert(1)%3C", "/compare?a=run-1&b=run-2"):
+    assert 'href="/run/%3Cscript%3Ealert%281%29%3C%2F"' in text
+    for path in ("/run/run-1", "/run/%3Cscript%3Ealert(1)%3C%2F", "/compare?a=run-1&b=run-2"):
         answer, text = ask(server, path)
         assert (answer.status, answer.getheader("Content-Type")) == (
             200,
@@ -159,7 +161,7 @@ def test_pages_lead_home(server: Server) -> None:
     [
         "/nothing", "/run/", "/run/no-such", "/run/../../secret", "/run/..%2F..%2Fsecret",
         "/run/run-1/events.jsonl", "//etc/passwd", "/compare", "/compare?a=run-1&b=../secret",
-        "/run//etc/passwd", "secret", "/history/", "/history/no-such", "/history/a/b",
+        "/run//etc/passwd", "http://[x/", "secret", "/history/", "/history/no-such", "/history/a/b",
     ],
 )  # fmt: skip
 def test_nothing_else_is_served(server: Server, path: str) -> None:
@@ -238,6 +240,27 @@ def test_a_run_that_is_damaged_is_its_own_loss(server: Server, tmp_path: Path) -
     assert ask(server, "/run/run-2")[0].status == 200
 
 
+def test_a_run_that_is_removed_is_no_page(server: Server, tmp_path: Path) -> None:
+    """As of a name that no run ever had."""
+    assert ask(server, "/run/run-1")[0].status == 200
+    shutil.rmtree(tmp_path / "runs" / "run-0")
+    for path in ("/run/run-1", "/compare?a=run-1&b=run-2"):
+        answer, text = ask(server, path)
+        assert (answer.status, text) == (404, "there is no such page\n")
+
+
+def test_a_reader_who_goes_no_further_is_left(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever begins a request and never ends it would keep a thread."""
+    assert Handler.timeout == 60
+    monkeypatch.setattr(Handler, "timeout", 0.1)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as reader:
+        reader.sendall(b"GET / HT")
+        assert reader.recv(1) == b""
+    assert capfd.readouterr().err == ""
+
+
 def test_readers_at_the_same_time(server: Server) -> None:
     """Each gets the whole page."""
     found: list[str] = []
@@ -267,3 +290,19 @@ def test_a_port_that_is_taken_is_said(
     words = ["serve", "--output-dir", str(tmp_path / "runs"), "--port", str(server.server_port)]
     assert cli.main(None, words) == 2
     assert "--port 0 takes a port that is free" in capsys.readouterr().err
+
+
+def test_a_name_that_means_no_address_is_no_matter_of_the_port(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another port wouldn't help."""
+
+    def unknown(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(serve, "Server", unknown)
+    words = ["serve", "--output-dir", str(tmp_path), "--host", "no.such", "--port", "0"]
+    assert cli.main(None, words) == 2
+    found = capsys.readouterr().err
+    assert "no.such, port 0 can't be listened at: Name or service not known" in found
+    assert "--port 0 takes" not in found
