@@ -10,14 +10,18 @@ import errno
 import os
 import re
 import stat
+from contextlib import suppress
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
+from dynamometer.results.values.choices import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from io import BufferedReader
     from pathlib import Path
 
@@ -117,6 +121,14 @@ def from_json(data: Any, kind: type[T], place: str) -> T:
     except BAD_JSON as error:
         msg = f"{place} is damaged: {error}"
         raise StoreError(msg) from error
+
+
+def utc_time(text: str) -> datetime | None:
+    """Read a time in ISO 8601 as one of UTC, which it is where it has no offset; else `None`."""
+    with suppress(OverflowError):
+        found = moment(text)
+        return found and found.astimezone(UTC)
+    return None
 
 
 def unquoted(cell: str) -> str:

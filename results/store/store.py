@@ -18,7 +18,7 @@ from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
 from dynamometer.results.store.errors import BlockedError, StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.store.plausibility import fault_of_record
-from dynamometer.results.store.reading import BAD_JSON, file_bytes
+from dynamometer.results.store.reading import BAD_JSON, file_bytes, utc_time
 from dynamometer.results.values.records import SCHEMA_VERSION, Manifest, Record
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ _MOST_NAMED = 3
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """Read what a run was going to do.
+    """Read what a run was going to do, with the time when it was made as one of UTC.
 
     Raises:
         StoreError: there is none, it is damaged, or of another format.
@@ -237,10 +237,14 @@ def read_manifest(directory: Path) -> Manifest:
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}; {_WITHOUT_MANIFEST}"
         raise BlockedError(msg) from error
     _check_format(path, manifest.schema)
-    fault = fault_of(manifest.plan)
+    created = utc_time(manifest.created_at)
+    no_time = f"it says that it was made at {manifest.created_at!r}, which is no time"
+    fault = fault_of(manifest.plan) or (no_time if created is None else None)
     if fault:
         msg = f"{path} is damaged: {fault}; {_WITHOUT_MANIFEST}"
         raise BlockedError(msg)
+    if created and not manifest.created_at.endswith("+00:00"):  # runs are sorted by it
+        return msgspec.structs.replace(manifest, created_at=created.isoformat())
     return manifest
 
 

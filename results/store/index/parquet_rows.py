@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.store.reading import BAD_JSON
+from dynamometer.results.store.reading import BAD_JSON, utc_time
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.history import DEVICE_NAME, STATUS, IndexedRun, Row
 from dynamometer.results.values.records import Status
@@ -87,7 +85,7 @@ def told(part: Part) -> Iterator[list[object]]:
     of_run: dict[str, object] = {
         "run_id": run.run_id,
         "created_at": run.created_at,
-        "time": _time(run.created_at),
+        "time": utc_time(run.created_at),
         "study": run.study,
         **{name: _known(known.get(source)) for name, source in _SAID_AGAIN.items()},
         "records_bytes": part.size,
@@ -105,13 +103,6 @@ def told(part: Part) -> Iterator[list[object]]:
 
 def _known(text: str | None) -> str | None:
     return None if text == "not known" else text
-
-
-def _time(text: str) -> datetime | None:
-    with suppress(ValueError, OverflowError):
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-    return None
 
 
 class RunOfRow(NamedTuple):
@@ -178,7 +169,7 @@ class RowReader:
                 "conditions": conditions, "setting": setting,
             }  # fmt: skip
             run = msgspec.convert(fields, IndexedRun)
-            created = _time(run.created_at)
+            created = utc_time(run.created_at)
             if not run.run_id or created is None:
                 msg = f"the run {run.run_id!r} was made at {run.created_at!r}, which can't be"
                 raise ValueError(msg)

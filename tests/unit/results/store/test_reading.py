@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import factories
@@ -158,6 +159,31 @@ def test_a_plan_that_nothing_can_be_run_of_is_damaged(
     (directory / store.MANIFEST).write_bytes(msgspec.json.encode(manifest))
     with pytest.raises(StoreError, match=f"{store.MANIFEST} is damaged: {fault}"):
         store.read_manifest(directory)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("2026-11-29T18:00:00-12:00", "2026-11-30T06:00:00+00:00"),
+        ("2026-11-29T18:00:00Z", "2026-11-29T18:00:00+00:00"),
+        ("2026-11-29T18:00:00", "2026-11-29T18:00:00+00:00"),
+        ("2026-11-29T18:00:00+00:00", "2026-11-29T18:00:00+00:00"),
+        ("2026-11-29", "2026-11-29T00:00:00+00:00"),
+    ],
+)
+def test_a_run_was_made_at_a_time_of_utc(tmp_path: Path, said: str, read: str) -> None:
+    """By which runs are sorted, whoever made them."""
+    store.create(tmp_path / "a", factories.manifest(created_at=said))
+    assert store.read_manifest(tmp_path / "a").created_at == read
+
+
+@pytest.mark.parametrize("said", ["yesterday", "", "2026-11-29T25:00", "0001-01-01T00:00+14:00"])
+def test_a_run_that_was_made_at_no_time_is_damaged(tmp_path: Path, said: str) -> None:
+    """What exports it would fail."""
+    store.create(tmp_path / "a", factories.manifest(created_at=said))
+    fault = f"is damaged: it says that it was made at {said!r}, which is no time"
+    with pytest.raises(StoreError, match=re.escape(fault)):
+        store.read_manifest(tmp_path / "a")
 
 
 def latencies(**fields: object) -> dict[str, object]:
