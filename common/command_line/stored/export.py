@@ -14,6 +14,8 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Valued
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.exports.export import Export
@@ -63,20 +65,23 @@ def run(asked: Request, _: Invocation) -> int:
         msg = f"this comes to {len(documents)} files ({names}): name a folder with --output"
         raise UsageError(msg)
     else:
-        for each in documents:
-            _refuse_place(each.name)
+        _check_names([each.name for each in documents])
         for each in documents:
             write_text(output / each.name, each.text)
             click.echo(str(output / each.name))
     return 0
 
 
-def _refuse_place(name: str) -> None:
-    """Refuse a name of a file that leads out of the folder, as a run of others may hold.
+def _check_names(names: Sequence[str]) -> None:
+    """Refuse names of files that lead out of the folder, as a run of others may hold, or are one.
 
     Raises:
-        UsageError: it does.
+        UsageError: some do, or two are the same.
     """
-    if Path(name).name != name:
-        msg = f"a file of this run would be named {name!r}, which leads elsewhere: not written"
-        raise UsageError(msg)
+    for name in names:
+        if Path(name).name != name or name in {"", ".."} or "\0" in name:
+            msg = f"a file of this run would be named {name!r}, which leads elsewhere: not written"
+            raise UsageError(msg)
+        if names.count(name) > 1:
+            msg = f"{names.count(name)} files of this run would be named {name!r}: not written"
+            raise UsageError(msg)

@@ -14,6 +14,8 @@ import pytest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.stored import removal, show
+from dynamometer.results.exports import junit
+from dynamometer.results.exports.export import Document
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Absence, StopReason
 
@@ -236,6 +238,31 @@ def test_export_writes_nothing_beside_its_folder(
     words = ("export", str(runs / "one"), "--format", "benchmark-database")
     assert "leads elsewhere" in said(capsys, *words, "-o", str(tmp_path / "csv"), code=2)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("a.xml", "b.xml", "a.xml"), "2 files of this run would be named 'a.xml'"),
+        (("a.xml", ".."), "would be named '..', which leads elsewhere"),
+        (("a.xml", "."), "would be named '.', which leads elsewhere"),
+        (("a.xml", ""), "would be named '', which leads elsewhere"),
+        (("a.xml", "b\0"), "which leads elsewhere"),
+    ],
+)
+def test_export_writes_each_file_or_none(
+    runs: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    why: str,
+) -> None:
+    """Whatever a format names them: no file takes the place of another, or of a folder."""
+    monkeypatch.setattr(junit, "export", lambda _: [Document(each, "x") for each in names])
+    words = ("export", str(runs / "one"), "--format", "junit", "-o", f"{tmp_path / 'out'}/")
+    assert why in said(capsys, *words, code=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_rm_counts_a_run_once(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
