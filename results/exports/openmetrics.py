@@ -76,13 +76,19 @@ def _add(
     labels: Mapping[str, str],
     value: float,
 ) -> None:
-    name = "_".join((_PREFIX, *(re.sub(r"\W", "_", word) for word in words), *[unit] * bool(unit)))
+    own = (re.sub(r"\W", "_", _ascii(word)) for word in words)
+    name = "_".join((_PREFIX, *own, *[unit] * bool(unit)))
     families.setdefault(name, _Family(unit, doc)).samples.append((labels, value))
 
 
 def _base_unit(unit: str) -> tuple[str, float]:
     """Return the name of a base unit, and how many of it one is."""
-    return _BASE_UNITS.get(unit, (re.sub(r"\W+", "_", unit).strip("_").lower(), 1.0))
+    return _BASE_UNITS.get(unit, (re.sub(r"\W+", "_", _ascii(unit)).strip("_").lower(), 1.0))
+
+
+def _ascii(text: str) -> str:
+    """Return text in letters that names may have: others become numbers, so that none is lost."""
+    return text.encode("ascii", "backslashreplace").decode()
 
 
 def _labels(case: Case, arm: str) -> dict[str, str]:

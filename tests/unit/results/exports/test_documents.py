@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 LABEL = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
 NAME = "[a-z_:][a-z0-9_:]*"
 LINES = re.compile(
-    rf"# TYPE {NAME} gauge|# UNIT {NAME} [a-z_]+|# HELP {NAME} [^\n]*"
+    rf"# TYPE {NAME} gauge|# UNIT {NAME} [a-z0-9_]+|# HELP {NAME} [^\n]*"
     rf"|{NAME}\{{{LABEL}(?:,{LABEL})*\}} -?[0-9.e+-]+|# EOF"
 )
 """A line, as the grammar of OpenMetrics 1.0 has it, of what is written here."""
@@ -175,6 +176,23 @@ def test_openmetrics_keeps_to_the_grammar() -> None:
     assert sorted(set(families), key=families.index) == types
     # The textfile collector drops the whole file where it doesn't know a type.
     assert {line.split()[3] for line in found if line.startswith("# TYPE")} == {"gauge"}
+
+
+def test_openmetrics_of_letters_beyond_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As columns of plugins may have: names hold none, and are as different as before."""
+    (first, *_) = certain_figures(stored.run_of([passing()]))
+    columns = [
+        dataclasses.replace(first.column, name=name, unit=unit)
+        for name in ("größe", "grüße", "latenz")
+        for unit in ("µs", "s")
+    ]
+    found = [dataclasses.replace(first, column=each) for each in columns]
+    monkeypatch.setattr(openmetrics, "certain_figures", lambda _: found)
+    lines = text(openmetrics.export, stored.run_of([passing()])).splitlines()
+    assert [line for line in lines if not LINES.fullmatch(line)] == []
+    values = [line.rpartition(" ")[0] for line in lines if line.startswith("dynamometer_")]
+    assert len(set(values)) == len(values)
+    assert "# UNIT dynamometer_latenz_seconds seconds" in lines
 
 
 def test_openmetrics_has_base_units() -> None:
