@@ -33,7 +33,7 @@ from dynamometer.common.studies.study import options_of
 from dynamometer.results.reports.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from dynamometer.common.command_line.options import GroupedCommand, Invocation
     from dynamometer.common.interfaces.option import Request
@@ -266,6 +266,11 @@ def _quick(asked: Request, arguments: Sequence[str]) -> Request:
     return asked.but(QUICK, value=True)
 
 
+def _note(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(printable(f"note: {note}"), err=True)
+
+
 def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -> int:
     """Plan a run and execute it."""
     from dynamometer.common.planning import batch_size_file, refusals, selection
@@ -275,10 +280,10 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     refusals.check_options(asked, suite, registry.studies())
     opening = source.opening(asked)
     specs = selection.listed(selection.opened(source, opening))
+    _note(source.notes(opening))  # first, as they may say why a name is unknown
     models = selection.select(specs, selection.asked_selection(asked))
     batch_sizes, notes = batch_size_file.asked_batch_sizes(asked, specs)
-    for note in (*source.notes(opening), *notes):
-        click.echo(printable(f"note: {note}"), err=True)
+    _note(notes)
     if asked[LIST]:
         click.echo("\n".join(spec.name for spec in models))
         return 0

@@ -93,7 +93,7 @@ def left_out(path: Path) -> tuple[str, ...]:
         return ()
     some = ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])
     told = f"{_USUAL_TABLE} takes the place of the functions of {path}, of which it leaves out"
-    return (f"{told} {len(names)}: {some}",)
+    return (f"{told} {len(names)}: {some}; to run one, name it: {path}::{names[0]}",)
 
 
 def table_of(path: Path, name: str) -> str | None:

@@ -109,7 +109,10 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def f(): ...\ndef g(): ...\nMODELS = {'a': lambda: 1}", ["leaves out 2: f, g"]),
+        (
+            "def f(): ...\ndef g(): ...\nMODELS = {'a': lambda: 1}",
+            ["leaves out 2: f, g; to run one, name it: mine.py::f"],
+        ),
         ("def f(): ...\nMODELS = {'a': f}", []),
         ("def f(): ...\ndef g(): return f()\nMODELS = {'a': g}", []),
         ("def f(): ...\ndef _g(): ...\nzoo = {'a': _g}", []),
@@ -117,14 +120,20 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
     ids=["left out", "of the table", "helper", "other table"],
 )
 def test_what_a_dictionary_leaves_out_is_told(
-    tmp_path: Path, text: str, says: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    text: str,
+    says: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Functions that would be models, whether the models are listed or run."""
-    path = tmp_path / "mine.py"
-    path.write_text(text)
-    assert cli.main(None, ["run", str(path), "--list"]) == 0
-    notes = capsys.readouterr().err.splitlines()
-    assert [each.rpartition("which it ")[2] for each in notes if each.startswith("note")] == says
+    """Functions that would be models, whether the models are listed or run, or one is asked for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(text)
+    for words, code in ((["--list"], 0), (["--only", "unknown"], 2)):
+        assert cli.main(None, ["run", "mine.py", *words]) == code
+        notes = capsys.readouterr().err.splitlines()
+        said = [each.rpartition("which it ")[2] for each in notes if each.startswith("note")]
+        assert [each.replace(f"{tmp_path}/", "") for each in said] == says
 
 
 def test_a_model_of_a_dictionary_is_named(tmp_path: Path) -> None:
