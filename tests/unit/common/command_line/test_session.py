@@ -312,6 +312,15 @@ def test_a_table_of_pytorch_is_of_one_backend_and_is_not_updated(
     assert not (tmp_path / "runs").exists()
 
 
+def test_events_of_a_run_that_can_not_go_on_have_no_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The exit code says why."""
+    assert run("unfit", "--json") == 4
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["event"] for each in events] == ["run_started"]
+
+
 def test_other_programs_read_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Standard output has JSON alone, an object a line; text goes to standard error."""
     assert run("failing", "--json") == 0
