@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
+from dynamometer.results.store.reading import file_bytes, from_json
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, read_manifest
 
 if TYPE_CHECKING:
@@ -99,12 +100,17 @@ def _removable(directory: Path, asked: Request) -> _Found:
 
 
 def _is_left_of_run(directory: Path) -> bool:
-    """Return whether a directory holds what only run directories do."""
-    try:
-        # Others have a manifest.json as well, but none that can be read as a run's.
-        return (directory / EVENTS).is_file() or bool(read_manifest(directory))
-    except (OSError, StoreError):
-        return False
+    """Return whether a directory holds what only run directories do.
+
+    Those of other programs have one of these files as well, but not both, nor what is in ours.
+    """
+    events = directory / EVENTS
+    with suppress(OSError, StoreError):
+        if (directory / MANIFEST).is_file():
+            return events.is_file() or bool(read_manifest(directory))
+        line, _, _ = file_bytes(events).partition(b"\n")
+        return from_json(line, dict[str, object], str(events)).keys() >= {"run_id", "replicate"}
+    return False
 
 
 def _remove(directory: Path) -> None:

@@ -123,11 +123,15 @@ def refused(capsys: pytest.CaptureFixture[str], directory: Path) -> str:
 def test_rm_of_damaged_runs_refuses_what_is_none(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A manifest may be that of another program; a folder of runs is none."""
+    """A manifest or events may be those of another program; a folder of runs is none."""
     other = tmp_path / "extension"
     other.mkdir()
     (other / store.MANIFEST).write_text('{"manifest_version": 3}')
     assert "--damaged" not in refused(capsys, other)
+    (other / store.MANIFEST).unlink()
+    for text in ('{"event": "click"}\n', "{\n", "[]\n", ""):
+        (other / store.EVENTS).write_text(text)
+        assert "--damaged" not in refused(capsys, other)
     assert "is not a run directory" in refused(capsys, run.parent)
     assert "is not a run directory" in refused(capsys, tmp_path / "nowhere")
 
