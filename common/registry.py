@@ -7,15 +7,12 @@ names never imports torch.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
-import sys
-from contextlib import contextmanager, suppress
-from functools import cache
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from dynamometer.common import loading, plugins
+from dynamometer.common.ending import tell
 from dynamometer.common.errors import DynamometerError, UnknownNameError, UsageError
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import BASELINE
@@ -91,52 +88,16 @@ _BUILT_IN: dict[Kind, dict[str, str]] = {
 
 
 def targets(kind: Kind) -> dict[str, str]:
-    """Map every registered name of a kind to its `module:attribute`.
-
-    Raises:
-        UsageError: two distributions register the same name.
-    """
+    """Map every registered name of a kind to its `module:attribute`; a name of ours stays ours."""
     found = dict(_BUILT_IN[kind])
-    if not _have_plugins(tuple(sys.path)):
-        return found
-    from importlib.metadata import entry_points  # takes a fifth of the start-up time
-
-    for point in entry_points(group=f"dynamometer.{kind}"):
-        known = found.setdefault(point.name, point.value)
-        if known != point.value:
-            msg = f"{kind} {point.name!r} is registered twice: {known} and {point.value}"
-            raise UsageError(msg)
+    for each in plugins.registered(kind):
+        found.setdefault(each.name, each.place)
     return found
 
 
-@cache
-def _have_plugins(folders: tuple[str, ...]) -> bool:
-    """Return whether a distribution in folders of the path declares entry points for us.
-
-    Reads `entry_points.txt` where the standard puts it (packaging.python.org, entry points), so
-    that nobody without a plugin waits for `importlib.metadata`.
-    """
-    for folder in folders:
-        with suppress(OSError):
-            names = os.listdir(folder or ".")  # noqa: PTH208  half of what Path.iterdir takes
-            if any(_declares(f"{folder}/{name}") for name in names if name.endswith("-info")):
-                return True
-    return False
-
-
-def _declares(distribution: str) -> bool:
-    """Return whether one does, given its `*-info` folder."""
-    with suppress(OSError), open(f"{distribution}/entry_points.txt", "rb") as file:  # noqa: PTH123  likewise
-        return b"[dynamometer." in file.read()
-    return False  # most have no entry points
-
-
 def choices(kind: Kind) -> list[str]:
-    """List the names a user can choose from, sorted; the baseline is never a choice.
-
-    Raises:
-        UsageError: two distributions register the same name.
-    """
+    """List the names a user can choose from, sorted; the baseline is never a choice."""
+    _tell_of_what_has_no_name(kind)
     return sorted(set(targets(kind)) - {BASELINE})
 
 
@@ -165,24 +126,31 @@ def target(kind: Kind, name: str) -> str:
     Raises:
         UnknownNameError: the name is not registered; says which come near.
         UsageError: nothing is installed under the module's first name, or a file is named in place
-            of the module.
+            of the module; or two plugins register the name.
     """
     if name in _BUILT_IN[kind]:
         return _BUILT_IN[kind][name]
     module_name, colon, attribute = name.partition(":")
-    if attribute and _is_file(module_name):
-        raise UsageError(_cannot_load(kind, name, name, _of_file(kind, module_name, attribute)))
+    if attribute and loading.is_file(module_name):
+        reason = loading.of_file(kind, module_name, attribute)
+        raise UsageError(loading.cannot_load(kind, name, name, reason))
     if colon and module_name.strip(".") == module_name and module_name and attribute:
         package = module_name.partition(".")[0]
-        if not _is_there(package):
-            raise UsageError(_cannot_load(kind, name, name, _not_found(package)))
+        if not loading.is_there(package):
+            raise UsageError(loading.cannot_load(kind, name, name, loading.not_found(package)))
         return name
     known = targets(kind)
     if kind == "backends" and name not in known and _is_of_dynamo(name):
         return f"dynamometer.dynamo.backends.named:{name}"
     if name not in known:
         hint = "A callable of your own is given as module:attribute." if kind == "backends" else ""
-        raise UnknownNameError(_singular(kind), name, set(known) - {BASELINE}, hint)
+        raise UnknownNameError(loading.singular(kind), name, set(known) - {BASELINE}, hint)
+    origins = {each.place: each.origin for each in plugins.registered(kind) if each.name == name}
+    if len(origins) > 1:
+        both = " and ".join(origins.values())
+        what = f"{loading.singular(kind)} {name!r}"
+        msg = f"{what} is registered twice: {both}; uninstall one of them"
+        raise UsageError(msg)
     return known[name]
 
 
@@ -193,35 +161,32 @@ def resolve(kind: Kind, name: str) -> Any:
         UnknownNameError: the name is not registered.
         UsageError: its module can't be imported, or lacks the attribute; or it is nothing of the
             kind.
+        DynamometerError: a plugin's fails as it is looked at.
     """
     path = target(kind, name)
-    found = load(kind, name, path)
-    if reason := _misfit(kind, found):
-        raise UsageError(_cannot_load(kind, name, path, reason))
+    found = loading.load(kind, name, path)
+    with named(kind, name):
+        reason = loading.misfit(kind, found)
+    if reason:
+        raise UsageError(loading.cannot_load(kind, name, path, reason))
     return found
 
 
-def _misfit(kind: Kind, found: object) -> str | None:
-    """Return why something is nothing of a kind, as far as that shows before it is used.
+def made(kind: Kind, name: str, *arguments: object) -> Any:
+    """Make a sink or an executor of what its name stands for.
 
-    A worker says it of a backend: there it costs one arm.
+    Raises:
+        UnknownNameError: the name is not registered.
+        UsageError: it can't be imported, or what it makes is nothing of the kind.
+        DynamometerError: making one of a plugin failed.
     """
-    its_type = type(found).__name__
-    if kind not in _ASKED:
-        is_fit = kind == "backends" or callable(found)
-        return None if is_fit else f"its type is {its_type}, which can't be called"
-    if isinstance(found, type):
-        it, example = found.__name__, _singular(kind).upper()
-        return f"{it} is a class: register an instance, such as {example} = {it}()"
-    lacking = [each for each in _ASKED[kind] if not hasattr(found, each)]
-    return f"its type is {its_type}, which lacks {', '.join(lacking)}" if lacking else None
-
-
-_ASKED: dict[Kind, tuple[str, ...]] = {
-    "suites": ("options", "target", "opening", "open"),
-    "studies": ("asked_by", "options", "experiments", "experiment"),
-}
-"""Kinds that are asked something as they are, and what every run asks; the others are called."""
+    make = resolve(kind, name)
+    with named(kind, name):
+        found = make(*arguments)
+        reason = loading.lacking(found, loading.ASKED_OF_MADE[kind])
+    if reason:
+        raise UsageError(loading.cannot_load(kind, name, target(kind, name), reason))
+    return found
 
 
 @contextmanager
@@ -235,17 +200,76 @@ def named(kind: Kind, name: str) -> Iterator[None]:
         yield
     except (DynamometerError, StoreError, OSError):  # these say themselves what is wrong
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if is_built_in(kind, name):
             raise
-        import traceback  # which nothing else needs
+        raise DynamometerError(fault(kind, name, error)) from error
 
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        msg = (
-            f"the {_singular(kind)} {name!r} of {target(kind, name)} failed with"
-            f" {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
-        )
-        raise DynamometerError(msg) from error
+
+def fault(kind: Kind, name: str, error: BaseException) -> str:
+    """Say of an error in a plugin's code what it came from, and from which line."""
+    import traceback  # which nothing else needs
+
+    origin = loading.origin(kind, name, target(kind, name))
+    what = f"the {loading.singular(kind)} {name!r} of {origin} failed"
+    if isinstance(error, DynamometerError | StoreError):
+        return f"{what}: {error}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{what} with {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+
+
+def loadable(kind: Kind) -> dict[str, Any]:
+    """Import all of a kind; what of plugins has a fault is left out, which is told once."""
+    _tell_of_what_has_no_name(kind)
+    found = {}
+    for name, path in targets(kind).items():
+        if (kind, name, path) in _left_out:
+            continue
+        try:
+            found[name] = resolve(kind, name)
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything
+            leave_out(kind, name, why_not(kind, name, error))
+    return found
+
+
+def why_not(kind: Kind, name: str, error: Exception) -> str:
+    """Return why what a plugin brings can't be used, given what loading or asking it raised.
+
+    Raises:
+        Exception: it is one of ours, whose errors are ours.
+    """
+    if is_built_in(kind, name):
+        raise error
+    return str(error) if isinstance(error, DynamometerError) else fault(kind, name, error)
+
+
+def leave_out(kind: Kind, name: str, reason: str) -> None:
+    """Do without what a plugin brings, and say why, once."""
+    _left_out.add((kind, name, targets(kind)[name]))
+    _tell_once(reason)
+
+
+def _tell_of_what_has_no_name(kind: Kind) -> None:
+    """Say of what plugins bring and nobody can ask for."""
+    for text in plugins.unread():
+        _tell_once(text)
+    for each in plugins.registered(kind):
+        if _BUILT_IN[kind].get(each.name, each.place) != each.place:
+            what = f"{loading.singular(kind)} {each.name!r} of {each.origin}"
+            _tell_once(f"{what}: Dynamometer has its own {each.name}")
+
+
+def _tell_once(reason: str) -> None:
+    if reason not in _told:
+        _told.add(reason)
+        tell(f"left out: {reason}")
+
+
+_left_out: set[tuple[Kind, str, str]] = set()
+"""What of plugins this process does without: kind, name and place."""
+
+_told: set[str] = set()
+"""Why, as far as that has been said."""
 
 
 DEFAULT_STUDY = "speedup"
@@ -262,12 +286,8 @@ DEFAULT_SUITE = "torchbench"
 
 
 def studies() -> list[Study]:
-    """Return all studies, in the order in which the help shows their options.
-
-    Raises:
-        UsageError: one of a plugin can't be imported, or two have the same name.
-    """
-    return [resolve("studies", name) for name in targets("studies")]
+    """Return all studies, in the order in which the help shows their options."""
+    return [*loadable("studies").values()]
 
 
 def study(name: str) -> Study:
@@ -282,12 +302,8 @@ def study(name: str) -> Study:
 
 
 def suites() -> list[SuiteSource]:
-    """Return what all suites are opened by.
-
-    Raises:
-        UsageError: one of a plugin can't be imported, or two have the same name.
-    """
-    return [resolve("suites", name) for name in targets("suites")]
+    """Return what all suites are opened by."""
+    return [*loadable("suites").values()]
 
 
 def suite(name: str) -> SuiteSource:
@@ -304,10 +320,23 @@ def suite(name: str) -> SuiteSource:
 def suite_of(text: str) -> str | None:
     """Return the name of the suite of which a text, such as a file, names models; `None` if none.
 
-    Raises:
-        UsageError: a suite of a plugin can't be imported.
+    What is a suite's name is none, whatever a plugin says of it.
     """
-    return next((name for name in targets("suites") if suite(name).target(text) is not None), None)
+    if text in targets("suites"):
+        return None
+    for name, source in loadable("suites").items():
+        try:
+            found: object = source.target(text)
+            if isinstance(found, str):
+                return name
+            if found is not None:
+                msg = f"its target gives {type(found).__name__}, which is no text"
+                raise TypeError(msg)  # noqa: TRY301  as whatever else it raises
+        except (Exception, SystemExit) as error:
+            if is_built_in("suites", name):
+                raise
+            leave_out("suites", name, fault("suites", name, error))
+    return None
 
 
 def suite_named(text: str) -> str:
@@ -333,65 +362,3 @@ def suite_named(text: str) -> str:
         )
         raise UsageError(msg) from error
     return text
-
-
-def load(kind: str, name: str, path: str) -> Any:
-    """Import `module:attribute`.
-
-    Args:
-        kind: of thing it is, for the message.
-        name: what it is known by.
-        path: where it is.
-
-    Raises:
-        UsageError: its module can't be imported, or lacks the attribute.
-    """
-    module_name, _, attribute = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(_cannot_load(kind, name, path, str(error))) from error
-    except (Exception, SystemExit) as error:  # a plugin's module may do anything as it is imported
-        reason = f"importing it raised {type(error).__name__}: {error}"
-        raise UsageError(_cannot_load(kind, name, path, reason)) from error
-
-
-def _cannot_load(kind: str, name: str, path: str, reason: str) -> str:
-    source = "" if path == name else f" from {path}"
-    return f"{_singular(kind)} {name!r} can't be loaded{source}: {reason}"
-
-
-def _not_found(package: str) -> str:
-    """Say what to do about a package that isn't there.
-
-    The current folder isn't searched unasked: what a file of decisions or a plan names would be
-    taken from whichever folder the command happens to run in.
-    """
-    reason = f"no module named {package!r}"
-    if Path(f"{package}.py").is_file() or Path(package).is_dir():
-        return f"{reason} where Python looks, but one in the current folder: set PYTHONPATH=."
-    return f"{reason}; install it, or put its folder on PYTHONPATH"
-
-
-def _is_there(package: str) -> bool:
-    return package in sys.modules or importlib.util.find_spec(package) is not None
-
-
-def _is_file(module_name: str) -> bool:
-    """Return whether what is named as a module can only be a file."""
-    if not module_name.endswith(".py"):
-        return False
-    package = module_name.partition(".")[0]
-    return os.path.isfile(module_name) or not (package and _is_there(package))  # noqa: PTH113  so is no name that is too long
-
-
-def _of_file(kind: str, file: str, attribute: str) -> str:
-    """Say how a model of a file is named, or what else a module has."""
-    name = attribute.lstrip(":")
-    if kind == "suites":
-        return f"did you mean {file}::{name}?"
-    return f"{file} is a file: name its module, {Path(file).stem}:{name}"
-
-
-def _singular(kind: str) -> str:
-    return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")

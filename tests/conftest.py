@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from functools import partial
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from dynamometer.common import registry
 from dynamometer.common.machine import doctor
 
 if TYPE_CHECKING:
@@ -64,6 +66,27 @@ def _command_line_and_path_as_before() -> Iterator[None]:
 def _no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a checkout that some tests look into, named in the environment, from all others."""
     monkeypatch.delenv("TORCHBENCH_ROOT", raising=False)
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installed distribution whose entry points a test writes; gives the file for them.
+
+    Its modules are in the folder above.
+    """
+    home = tmp_path / "installed"
+    folder = home / "some_plugin-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(str(home))
+    monkeypatch.setattr(registry, "_left_out", set())
+    monkeypatch.setattr(registry, "_told", set())
+    known = set(sys.modules)
+    yield folder / "entry_points.txt"
+    for name in set(sys.modules) - known:
+        if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(home)):
+            del sys.modules[name]
+    importlib.invalidate_caches()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.errors import DynamometerError
 from dynamometer.common.interfaces import arm_names
 from dynamometer.dynamo.backends import torch_names
 
@@ -57,11 +57,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entries() -> list[Entry]:
-    """Return all backends: ours, those of plugins, and then those that `torch.compile` knows.
-
-    Raises:
-        UsageError: two distributions register the same name.
-    """
+    """Return all backends: ours, those of plugins, and then those that `torch.compile` knows."""
     devices = _devices()
     ours = registry.choices("backends")
     others = sorted((torch_names.names_of_torch() | {*torch_names.entry_points()}) - {*ours})
@@ -82,10 +78,15 @@ def _devices() -> tuple[str, ...]:
 def _entry(name: str, devices: Sequence[str]) -> Entry:
     try:
         found = arm_names.declared(name)
-    except UsageError as error:
-        return Entry(name=name, kind="unknown", reason=str(error))
-    if found is None:
-        return Entry(name=name, kind="through Dynamo", works=tuple(devices), trains=True)
+        if found is None:
+            return Entry(name=name, kind="through Dynamo", works=tuple(devices), trains=True)
+        return _entry_of(name, found, devices)
+    except Exception as error:  # noqa: BLE001  a plugin may raise anything
+        reason = registry.why_not("backends", name, error)
+        return Entry(name=name, kind="unknown", reason=reason)
+
+
+def _entry_of(name: str, found: Declared, devices: Sequence[str]) -> Entry:
     reasons = {device: _reason(found, device) for device in devices}
     return Entry(
         name=name,

@@ -19,6 +19,7 @@ from dynamometer.common.command_line.dynamobench.translation import translated
 from dynamometer.common.command_line.options import (
     LazyGroup,
     command,
+    leave_out_clashes,
     of_project,
     overridden,
     refuse_non_utf8,
@@ -76,6 +77,7 @@ def _script_arguments(script: str) -> str:
 def _script(suite: str) -> GroupedCommand:
     """Make the command that `./<suite>.py` is."""
     source = registry.suite(suite)
+    leave_out_clashes()
 
     def run(asked: Request, invocation: Invocation) -> int:
         program, arguments = invocation
@@ -160,6 +162,7 @@ def _command_of(name: str) -> click.Command:
 
 
 def _run_command() -> click.Command:
+    leave_out_clashes()
     every = run_options(
         options_of(*registry.studies()),
         [option for each in registry.suites() for option in each.options],

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
+from dynamometer.common import registry
 from dynamometer.common.command_line.dynamobench.translation import Translation, translated
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import (
@@ -25,6 +26,8 @@ from dynamometer.common.interfaces.option import (
     Switch,
     Valued,
 )
+from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.studies.study import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -193,17 +196,63 @@ def _refuse_clashes(options: Iterable[Option[Any]]) -> None:
     Raises:
         UsageError: there are two; says what each does.
     """
+    if found := _clash(options):
+        name, *clashing = found
+        both = " and ".join(f"{each.named} ({each.help})" for each in clashing)
+        msg = (
+            f"two options are called {name}: {both}; a plugin must give its option another name,"
+            " or be removed"
+        )
+        raise UsageError(msg)
+
+
+def _clash(options: Iterable[Option[Any]]) -> tuple[str, Option[Any], Option[Any]] | None:
+    """Return a name that two options have, and these."""
     known: dict[str, Option[Any]] = {}
     for option in options:
         for name in (*option.flags, option.key):
             other = known.setdefault(name, option)
             if other is not option:
-                both = " and ".join(f"{each.named} ({each.help})" for each in (other, option))
-                msg = (
-                    f"two options are called {name}: {both}; a plugin must give its option"
-                    " another name, or be removed"
-                )
-                raise UsageError(msg)
+                return name, other, option
+    return None
+
+
+def leave_out_clashes() -> None:
+    """Do without studies and suites of plugins whose options can't be offered.
+
+    These have a name of one of ours, or of a plugin that comes before, or no help can show them.
+    """
+    known = [_HELP, *run_options()]
+    of_plugins: list[tuple[registry.Kind, str, Any]] = []
+    for kind in _ADDING:
+        for name, found in registry.loadable(kind).items():
+            if registry.is_built_in(kind, name):
+                known += _added(kind, found)
+            else:
+                of_plugins.append((kind, name, found))
+    for kind, name, found in of_plugins:
+        try:
+            own = _added(kind, found)
+            if found_twice := _clash([*known, *own]):
+                msg = f"its option {found_twice[0]} is called as another one is"
+                raise UsageError(msg)  # noqa: TRY301  as whatever else is wrong with them
+            shown = command(name, own, lambda *_: 0, "")
+            shown.get_help(click.Context(shown))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  they may be anything
+            registry.leave_out(kind, name, registry.fault(kind, name, error))
+        else:
+            known += own
+
+
+_ADDING: tuple[registry.Kind, ...] = ("studies", "suites")
+"""What adds options to those of every run."""
+
+_HELP = Flag(("--help",), group="Output", help="Show this message and exit.")
+
+
+def _added(kind: registry.Kind, found: Any) -> list[Option[Any]]:
+    """Return what a study or a suite adds to the command line."""
+    return options_of(found) if kind == "studies" else [*found.options]
 
 
 def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dynamometer.common import registry
+from dynamometer.common import loading, registry
 
 if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Experiment
@@ -25,6 +25,6 @@ def experiment_of(study: str, name: str) -> Experiment:
         UsageError: the experiment can't be imported.
     """
     if name in _MODULES:
-        experiment: Experiment = registry.load("experiments", name, _MODULES[name])()
+        experiment: Experiment = loading.load("experiments", name, _MODULES[name])()
         return experiment
     return registry.study(study).experiment(name)

@@ -7,6 +7,7 @@ alphabetical order, settings are spelled in one way: what is the same is called 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -248,9 +249,13 @@ def _quoted(option: tuple[str, str | None]) -> tuple[str, str | None]:
 
 def _leaves_out(text: str) -> bool:
     """Return whether a text is an option of some backend to leave something out."""
-    return text.startswith("no-") and any(
-        _find(_options_of(name), text) for name in registry.choices("backends")
-    )
+    if not text.startswith("no-"):
+        return False
+    for name in registry.choices("backends"):
+        with suppress(UsageError):  # one of a plugin can't be had, which nobody asked for
+            if _find(_options_of(name), text):
+                return True
+    return False
 
 
 def _no_such_option(arms: Sequence[ArmName], text: str) -> UsageError:

@@ -26,8 +26,7 @@ def load_backend(name: str) -> Backend:
     """Return the backend of an arm, set as its name says.
 
     Raises:
-        UsageError: it can't be imported, or can't be set so.
-        TypeError: what was imported is no backend.
+        UsageError: it can't be imported, is no backend, or can't be set so.
     """
     arm = arm_names.read(name)
     backend = as_backend(registry.resolve("backends", arm.backend))
@@ -40,8 +39,7 @@ def available_backend(name: str, job: Job) -> Backend:
 
     Raises:
         SkippedError: it is not available here, or can't do what is asked; says why.
-        UsageError: it can't be imported, or can't be set so.
-        TypeError: what was imported is no backend.
+        UsageError: it can't be imported, is no backend, or can't be set so.
     """
     backend = load_backend(name)
     if isinstance(backend, ThroughDynamo):

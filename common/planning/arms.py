@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from dynamometer.common.interfaces.option import Request
+    from dynamometer.dynamo.backends.declared import Declared
 
 
 class Usable(msgspec.Struct, frozen=True):
@@ -40,20 +41,21 @@ class Usable(msgspec.Struct, frozen=True):
 
 
 def usable(device: str, mode: Mode) -> Usable:
-    """Look at every backend that says of itself what it needs.
-
-    Raises:
-        UsageError: one of a plugin can't be imported.
-    """
+    """Look at every backend that says of itself what it needs."""
+    found: dict[str, Declared] = {}
+    reasons: dict[str, str] = {}
     # Those that are made of others are none by themselves.
-    every = (name for name in registry.choices("backends") if name not in {ENSEMBLE, ASSEMBLED})
-    known = {name: arm_names.declared(name) for name in every}
-    found = {name: each for name, each in known.items() if each}
-    reasons = {
-        name: reason
-        for name, each in found.items()
-        if (reason := each.available(device) or each.refusal(mode))
-    }
+    for name in sorted({*registry.choices("backends")} - {ENSEMBLE, ASSEMBLED}):
+        try:
+            if (each := arm_names.declared(name)) is None:
+                continue
+            reason = each.available(device) or each.refusal(mode)
+        except Exception as error:  # noqa: BLE001  a plugin may raise anything
+            reason = registry.why_not("backends", name, error)
+        else:
+            found[name] = each
+        if reason:
+            reasons[name] = reason
     names = sorted(found.keys() - reasons.keys(), key=lambda name: (not found[name].captures, name))
     return Usable(tuple(names), reasons)
 

@@ -78,8 +78,8 @@ def _check_suite(request: Request, suite: str, studies: Sequence[Study]) -> None
         if option in request.typed and option not in known:
             suites = [
                 name
-                for name in registry.targets("suites")
-                if option in registry.suite(name).options
+                for name, source in registry.loadable("suites").items()
+                if option in source.options
             ]
             msg = (
                 f"{option.named} goes with the suite {' or '.join(suites)}; it can't go with the"

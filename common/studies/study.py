@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 
-from dynamometer.common import registry
+from dynamometer.common import loading, registry
 from dynamometer.common.errors import UsageError
 from dynamometer.results.reports.sinks import Reporter
 from dynamometer.results.values.cases import BASELINE
@@ -191,7 +191,7 @@ class StudyOfCases:
         if name not in self.modules:
             msg = f"this study has no experiment {name!r} any more: {', '.join(self.modules)}"
             raise UsageError(msg)
-        experiment: Experiment = registry.load("experiments", name, self.modules[name])()
+        experiment: Experiment = loading.load("experiments", name, self.modules[name])()
         return experiment
 
     def workload(self, asked: Workload, request: Request) -> Workload:

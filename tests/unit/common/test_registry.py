@@ -4,27 +4,13 @@ import importlib
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import Literal, get_args
 
 import pytest
 
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UnknownNameError, UsageError
 from dynamometer.results.reports.console import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An installed distribution whose entry points a test writes; gives the file for them."""
-    folder = tmp_path / "some_plugin-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: some-plugin\nVersion: 1.0\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    yield folder / "entry_points.txt"
-    importlib.invalidate_caches()
 
 
 def test_built_in_names_are_found() -> None:
@@ -80,7 +66,8 @@ def test_a_missing_package_is_noticed_without_an_import() -> None:
 def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
     """A name that stands for something else is named with it."""
     plugin.write_text("[dynamometer.backends]\nbroken = no_such_module:x\n")
-    with pytest.raises(UsageError, match="backend 'broken' can't be loaded from no_such_module:x"):
+    says = r"backend 'broken' can't be loaded from no_such_module:x \(package some-plugin\)"
+    with pytest.raises(UsageError, match=says):
         registry.resolve("backends", "broken")
 
 
@@ -90,7 +77,7 @@ def test_a_plugin_that_cannot_be_loaded_says_where_it_is(plugin: Path) -> None:
 def test_a_class_where_an_instance_is_needed(kind: registry.Kind, says: str, plugin: Path) -> None:
     """It is refused with what to register, before anything is asked of it."""
     plugin.write_text(f"[dynamometer.{kind}]\nmine = json:JSONDecoder\n")
-    with pytest.raises(UsageError, match=rf"from json:JSONDecoder: .*register an .*{says}\(\)"):
+    with pytest.raises(UsageError, match=rf"from json:JSONDecoder .*: .*register an .*{says}\(\)"):
         registry.resolve(kind, "mine")
 
 
@@ -102,19 +89,22 @@ def test_a_class_where_an_instance_is_needed(kind: registry.Kind, says: str, plu
         ("sinks", "its type is str, which can't be called"),
         ("executors", "its type is str, which can't be called"),
         ("exports", "its type is str, which can't be called"),
+        ("backends", "its type is str, which lacks compile, available, captures"),
     ],
 )
 def test_what_is_nothing_of_its_kind(kind: registry.Kind, says: str, plugin: Path) -> None:
     """It is refused by name, before anything is asked of it."""
     plugin.write_text(f"[dynamometer.{kind}]\nmine = string:digits\n")
-    with pytest.raises(UsageError, match=rf" 'mine' can't be loaded from string:digits: {says}"):
+    with pytest.raises(
+        UsageError, match=rf" 'mine' can't be loaded from string:digits \(.*\): {says}"
+    ):
         registry.resolve(kind, "mine")
 
 
 def test_a_plugin_that_fails_is_named(plugin: Path) -> None:
     """What says itself what is wrong stays as it is, and so does an error of ours."""
     plugin.write_text("[dynamometer.exports]\nmine = string:digits\n")
-    says = r"^the export 'mine' of string:digits failed with ValueError: no \(.*\.py:\d+\)$"
+    says = r"^the export 'mine' of string:digits \(package some-plugin\) failed with ValueError: n"
     no = ValueError("no")
     with pytest.raises(DynamometerError, match=says), registry.named("exports", "mine"):
         raise no
@@ -208,11 +198,94 @@ def test_listing_imports_no_plugin(plugin: Path) -> None:
     assert "broken" in registry.targets("backends")
 
 
-def test_a_name_registered_twice_is_refused(plugin: Path) -> None:
-    """Which of two implementations was meant is not guessed."""
+def test_a_name_of_ours_stays_ours(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a plugin calls so is left out, which is said where names are listed."""
     plugin.write_text("[dynamometer.sinks]\nconsole = json:dumps\n")
-    with pytest.raises(UsageError, match=r"sinks 'console' is registered twice: .*json:dumps"):
-        registry.targets("sinks")
+    assert registry.resolve("sinks", "console") is Console
+    assert "console" in registry.choices("sinks")
+    assert capsys.readouterr().err == (
+        "left out: sink 'console' of json:dumps (package some-plugin): Dynamometer has its own"
+        " console\n"
+    )
+
+
+def test_a_name_of_two_plugins_is_refused(plugin: Path) -> None:
+    """Where it is asked for: which of two implementations was meant is not guessed."""
+    plugin.write_text("[dynamometer.sinks]\nmine = json:dumps\nfine = json:loads\n")
+    other = plugin.parents[1] / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "entry_points.txt").write_text("[dynamometer.sinks]\nmine = json:loads\n")
+    assert {"mine", "fine"} <= set(registry.choices("sinks"))
+    assert registry.target("sinks", "fine") == "json:loads"
+    says = r"'mine' is registered twice: json:\w+ \(package [a-z-]+\) and json:\w+ \(package "
+    with pytest.raises(UsageError, match=says):
+        registry.resolve("sinks", "mine")
+
+
+@pytest.mark.parametrize("kind", ["suites", "studies"])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("raise RuntimeError('no')", "importing it raised RuntimeError: no"),
+        ("raise BaseException('no')", "importing it raised BaseException: no"),
+        ("IT = 7", "its type is int, which lacks "),
+        ("", "has no attribute 'IT'"),
+        ("class Odd:\n    def __getattr__(self, name): raise OSError('no')\nIT = Odd()", "OSError"),
+    ],
+)
+def test_what_of_a_plugin_is_broken_is_left_out(
+    kind: Literal["suites", "studies"], text: str, says: str, plugin: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Ours are there, and why others are not is said once, with the package."""
+    plugin.write_text(f"[dynamometer.{kind}]\nbroken = broken_one:IT\n")
+    (plugin.parents[1] / "broken_one.py").write_text(text)
+    ours = [each for each in registry.targets(kind) if registry.is_built_in(kind, each)]
+    for _ in range(2):
+        assert list(registry.loadable(kind)) == ours
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("left out: ")
+    assert "'broken'" in said
+    assert "broken_one:IT (package some-plugin)" in said
+    assert says in said
+
+
+def test_entry_points_that_cannot_be_read(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cost what their package brings."""
+    plugin.write_text("[dynamometer.suites]\nnonsense\n")
+    other = plugin.parents[1] / "other-1.0.dist-info"
+    other.mkdir()
+    (other / "entry_points.txt").write_text("[dynamometer.suites]\nmine = json:loads\n")
+    assert "mine" in registry.choices("suites")
+    assert "mine" in registry.choices("suites")
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "the package some_plugin" in said
+    assert "'nonsense' in entry_points.txt is no `name = module:attribute`" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "says"), [("return 7", "gives int"), ("raise OSError('no')", "OSError: no")]
+)
+def test_a_suite_that_cannot_say_what_it_takes(
+    target: str, says: str, plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes nothing from the others, and never what is a suite's name."""
+    plugin.write_text("[dynamometer.suites]\nodd = odd_suite:SUITE\n")
+    (plugin.parents[1] / "odd_suite.py").write_text(
+        "from dynamometer.common.interfaces.suite_source import SuiteSource\n"
+        "class Odd(SuiteSource):\n"
+        f"    def target(self, text): {target}\n"
+        "    def open(self, opening): ...\n"
+        "SUITE = Odd()\n"
+    )
+    assert registry.suite_of("torchbench") is None
+    assert registry.suite_of("mine.py") == "user"
+    assert capsys.readouterr().err == ""
+    assert registry.suite_of("nothing") is None
+    assert registry.suite_of("nothing") is None
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "the suite 'odd' of odd_suite:SUITE (package some-plugin) failed with" in said
+    assert says in said
 
 
 @pytest.mark.parametrize("kind", get_args(registry.Kind))

@@ -1,0 +1,123 @@
+"""From `module:attribute` to what stands there; where nothing of the kind does, why not."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dynamometer.common import plugins
+from dynamometer.common.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def load(kind: str, name: str, path: str) -> Any:
+    """Import `module:attribute`.
+
+    Args:
+        kind: of thing it is, for the message.
+        name: what it is known by.
+        path: where it is.
+
+    Raises:
+        UsageError: its module can't be imported, or lacks the attribute.
+    """
+    module_name, _, attribute = path.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(cannot_load(kind, name, path, str(error))) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a plugin's module may do anything as it is imported
+        reason = f"importing it raised {type(error).__name__}: {error}"
+        raise UsageError(cannot_load(kind, name, path, reason)) from error
+
+
+def cannot_load(kind: str, name: str, path: str, reason: str) -> str:
+    """Say why something can't be loaded."""
+    source = "" if path == name else f" from {origin(kind, name, path)}"
+    return f"{singular(kind)} {name!r} can't be loaded{source}: {reason}"
+
+
+def origin(kind: str, name: str, path: str) -> str:
+    """Return where something is, and of which package if one registers it."""
+    known = (each for each in plugins.registered(kind) if (each.name, each.place) == (name, path))
+    return next((each.origin for each in known), path)
+
+
+def not_found(package: str) -> str:
+    """Say what to do about a package that isn't there.
+
+    The current folder isn't searched unasked: what a file of decisions or a plan names would be
+    taken from whichever folder the command happens to run in.
+    """
+    reason = f"no module named {package!r}"
+    if Path(f"{package}.py").is_file() or Path(package).is_dir():
+        return f"{reason} where Python looks, but one in the current folder: set PYTHONPATH=."
+    return f"{reason}; install it, or put its folder on PYTHONPATH"
+
+
+def is_there(package: str) -> bool:
+    """Return whether Python finds a package."""
+    return package in sys.modules or importlib.util.find_spec(package) is not None
+
+
+def is_file(module_name: str) -> bool:
+    """Return whether what is named as a module can only be a file."""
+    if not module_name.endswith(".py"):
+        return False
+    package = module_name.partition(".")[0]
+    return os.path.isfile(module_name) or not (package and is_there(package))  # noqa: PTH113  so is no name that is too long
+
+
+def of_file(kind: str, file: str, attribute: str) -> str:
+    """Say how a model of a file is named, or what else a module has."""
+    name = attribute.lstrip(":")
+    if kind == "suites":
+        return f"did you mean {file}::{name}?"
+    return f"{file} is a file: name its module, {Path(file).stem}:{name}"
+
+
+def singular(kind: str) -> str:
+    """Return what one of a kind is called."""
+    return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+
+
+def misfit(kind: str, found: object) -> str | None:
+    """Return why something is nothing of a kind, as far as that shows before it is used."""
+    if kind not in _ASKED:
+        its_type = type(found).__name__
+        return None if callable(found) else f"its type is {its_type}, which can't be called"
+    reason = lacking(found, _ASKED[kind])
+    if reason and kind == "backends" and callable(found):  # a compiler for Dynamo
+        return None
+    if isinstance(found, type):
+        it, example = found.__name__, singular(kind).upper()
+        return f"{it} is a class: register an instance, such as {example} = {it}()"
+    return reason
+
+
+def lacking(found: object, asked: Sequence[str]) -> str | None:
+    """Return what of its kind something lacks, in words; `None` if nothing."""
+    names = [each for each in asked if not hasattr(found, each)]
+    return f"its type is {type(found).__name__}, which lacks {', '.join(names)}" if names else None
+
+
+_ASKED: dict[str, tuple[str, ...]] = {
+    "suites": ("options", "target", "opening", "open"),
+    "studies": ("asked_by", "options", "experiments", "experiment"),
+    "backends": ("compile", "available", "captures"),
+}
+"""Kinds that are asked something as they are, and what every run asks; the others are called."""
+
+ASKED_OF_MADE: dict[str, tuple[str, ...]] = {
+    "sinks": ("write", "close", "paths"),
+    "executors": ("prepare", "execute", "forget", "close"),
+}
+"""What each run asks of what it makes."""
