@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
+from dynamometer.common import plugins
 from dynamometer.common.errors import DynamometerError
 from dynamometer.results.store.errors import StoreError
 
@@ -186,6 +187,11 @@ def report_fault(error: Exception) -> int:
         case MemoryError():
             tell("error: this machine has no memory left")
         case _:
+            if of_plugin := plugins.package_of(error):
+                package, place = of_plugin
+                what = f"{type(error).__name__}: {error}"
+                tell(f"error: the package {package} failed with {what} ({place})")
+                return ExitCode.FAULT
             import traceback
 
             tell("".join(traceback.format_exception(error)).rstrip())

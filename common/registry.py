@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from dynamometer.common import loading, plugins
 from dynamometer.common.ending import tell
@@ -218,6 +218,15 @@ def fault(kind: Kind, name: str, error: BaseException) -> str:
     return f"{what} with {type(error).__name__}: {error} ({place.filename}:{place.lineno})"
 
 
+def blame(kind: Kind, name: str, reason: str) -> NoReturn:
+    """Say of what a plugin gives that it is not what it must be.
+
+    Raises:
+        DynamometerError: always.
+    """
+    raise DynamometerError(fault(kind, name, DynamometerError(reason)))
+
+
 def loadable(kind: Kind) -> dict[str, Any]:
     """Import all of a kind; what of plugins has a fault is left out, which is told once."""
     _tell_of_what_has_no_name(kind)
@@ -331,7 +340,7 @@ def suite_of(text: str) -> str | None:
                 return name
             if found is not None:
                 msg = f"its target gives {type(found).__name__}, which is no text"
-                raise TypeError(msg)  # noqa: TRY301  as whatever else it raises
+                raise DynamometerError(msg)  # noqa: TRY301  as whatever else is wrong
         except (Exception, SystemExit) as error:
             if is_built_in("suites", name):
                 raise

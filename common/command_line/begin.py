@@ -13,7 +13,7 @@ import dynamometer
 from dynamometer.common import registry
 from dynamometer.common.ending import ExitCode, Held, tell
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.interfaces.run_options import REPORT_OPTIONS
+from dynamometer.common.interfaces.run_options import REPORT_OPTIONS, SINKS
 from dynamometer.common.planning import refusals
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import BlockedError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from dynamometer.common.execution.executors.of_plugins import Faults
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.cases import RunPlan
 
@@ -77,12 +78,12 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
 
 
 def carried_out(
-    action: Callable[[], int], directory: Path, request: Request, *, is_new: bool
+    action: Callable[[Faults], int], directory: Path, request: Request, *, is_new: bool
 ) -> int:
     """Do what fills a run's directory; if something is left to do, say how. Return the exit code.
 
     Args:
-        action: fills it, and returns the exit code.
+        action: fills it, and returns the exit code; adds what plugins failed with to what it gets.
         directory: of the run.
         request: what is done with the results.
         is_new: whether the directory was made for this; it is removed if nothing was measured.
@@ -90,13 +91,15 @@ def carried_out(
     Raises:
         ImportError: a module isn't there that is needed in the middle of a run.
     """
+    faults: Faults = {}
     try:
-        code = action()
+        code = action(faults)
     except KeyboardInterrupt:
-        _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
+        _say_way_on("interrupted; to finish", directory, _without(request, faults), is_new=is_new)
         raise
     except ModuleNotFoundError as error:
-        if not _say_way_on("to go on later", directory, request, is_new=is_new):
+        way = _without(request, faults)
+        if not _say_way_on("to go on later", directory, way, is_new=is_new):
             raise
         raise ImportError(*error.args) from error  # as it was, it means that nothing was run
     except Exception as error:
@@ -104,8 +107,10 @@ def carried_out(
         is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
         # Where `resume` was blocked, it is no way on.
         if is_new or not isinstance(error, BlockedError):
-            _say_way_on("to go on later", directory, request, is_new=is_new and not is_quoted)
+            way = _without(request, faults)
+            _say_way_on("to go on later", directory, way, is_new=is_new and not is_quoted)
         raise
+    request = _without(request, faults)
     if code == ExitCode.INTERRUPTED:
         _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
     elif _say_what_is_attempted_again(directory, request):
@@ -113,12 +118,27 @@ def carried_out(
     return code
 
 
-def execute(manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()) -> int:
-    """Run a plan, or the rest of it, and say where the results are; records get the notes."""
+def _without(request: Request, faults: Faults) -> Request:
+    """Return a request without the sinks that failed, which would fail again."""
+    sinks = tuple(each for each in request[SINKS] if ("sinks", each) not in faults)
+    return request.but(SINKS, sinks)
+
+
+def execute(
+    manifest: Manifest,
+    directory: Path,
+    asked: Request,
+    notes: Sequence[str] = (),
+    faults: Faults | None = None,
+) -> int:
+    """Run a plan, or the rest of it, and say where the results are.
+
+    Records get the notes. What plugins fail with that does not end the run is added to the faults.
+    """
     # rich takes a while to import
     from dynamometer.common.command_line.session import Session
 
-    session = Session(manifest, directory, asked, notes)
+    session = Session(manifest, directory, asked, notes, faults)
     plan = manifest.plan
     with store.RunStore(directory) as events:  # from here on nobody else works on it
         if plan.tuning and not registry.study(plan.study).decides:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dynamometer.common.command_line.options import Invocation
+    from dynamometer.common.execution.executors.of_plugins import Faults
     from dynamometer.common.interfaces.option import Option, Request
     from dynamometer.common.studies.calibration.page import Calibration
     from dynamometer.results.values.records import Manifest
@@ -164,9 +165,9 @@ def _measure(program: str, arguments: Sequence[str], asked: Request) -> tuple[Pa
     )
     reports = defaults(REPORT_OPTIONS)
 
-    def action() -> int:
+    def action(faults: Faults) -> int:
         with store.RunStore(directory) as events:
-            return Session(manifest, directory, reports).run(events)
+            return Session(manifest, directory, reports, faults=faults).run(events)
 
     return directory, begin.carried_out(action, directory, reports, is_new=True)
 

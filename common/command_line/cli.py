@@ -303,7 +303,10 @@ def _run_suite(suite: str, program: str, arguments: list[str], asked: Request) -
     line = shlex.join([*shlex.split(program), *arguments])
     manifest, directory = begin.begin(plan, program, line, asked[OUTPUT_DIR])
     return begin.carried_out(
-        lambda: begin.execute(manifest, directory, asked), directory, asked, is_new=True
+        lambda faults: begin.execute(manifest, directory, asked, faults=faults),
+        directory,
+        asked,
+        is_new=True,
     )
 
 

@@ -15,8 +15,9 @@ from dynamometer.common import registry
 from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.json_events import JsonEvents
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.common.ending import ExitCode, Held
+from dynamometer.common.ending import ExitCode, Held, tell
 from dynamometer.common.execution.executor import RunsBeside, StartUp
+from dynamometer.common.execution.executors.of_plugins import made_executor
 from dynamometer.common.execution.runner import (
     Interrupt,
     Remaining,
@@ -46,9 +47,10 @@ from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.values.records import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dynamometer.common.execution.executor import Executor
+    from dynamometer.common.execution.executors.of_plugins import Faults
     from dynamometer.common.interfaces.option import Request
     from dynamometer.common.studies.study import Study
     from dynamometer.results.reports.csv_file import Kept
@@ -65,37 +67,69 @@ def _kept(request: Request) -> Kept:
 
 
 class _PluginSink:
-    """A sink of a plugin, of whose errors it is said where they come from."""
+    """A sink of a plugin: its first fault is kept, and nothing more is asked of it."""
 
-    def __init__(self, name: str, study: Study, destination: Destination) -> None:
-        """Make it."""
-        self._name = name
-        make = registry.resolve("sinks", name)
-        with registry.named("sinks", name):
-            self._sink: Sink = make(study, destination)
+    def __init__(self, kind: registry.Kind, name: str, sink: Sink, faults: Faults) -> None:
+        """Take it.
+
+        Args:
+            kind: of what brings it.
+            name: of that.
+            sink: that is asked.
+            faults: what it fails with is added to these.
+        """
+        self._origin = (kind, name)
+        self._sink, self._faults = sink, faults
 
     @property
     def paths(self) -> Sequence[Path]:
         """The files written so far."""
-        with registry.named("sinks", self._name):
-            return self._sink.paths
+        found: list[Path] = []
+        self._ask(lambda: found.extend(self._sink.paths))
+        return found
 
     def write(self, records: Sequence[Record]) -> None:
         """Take the records of a case."""
-        with registry.named("sinks", self._name):
-            self._sink.write(records)
+        self._ask(lambda: self._sink.write(records))
 
     def close(self) -> None:
         """Finish."""
-        with registry.named("sinks", self._name):
-            self._sink.close()
+        self._ask(self._sink.close)
+
+    def _ask(self, action: Callable[[], None]) -> None:
+        if self._origin in self._faults:
+            return
+        try:
+            action()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a plugin may raise anything
+            self._faults[self._origin] = registry.fault(*self._origin, error)
+
+
+def _watched(kind: registry.Kind, name: str, sink: Sink, faults: Faults) -> Sink:
+    """Return a sink that ends no run by a fault of its own, if a plugin brings it."""
+    is_ours = registry.is_built_in(kind, name)
+    return sink if is_ours else _PluginSink(kind, name, sink, faults)
+
+
+def _made_sink(name: str, study: Study, destination: Destination, faults: Faults) -> Sink:
+    try:
+        sink: Sink = registry.made("sinks", name, study, destination)
+    except Exception as error:
+        faults["sinks", name] = str(error)
+        raise
+    return _watched("sinks", name, sink, faults)
 
 
 class Session:
     """Runs a plan, or the rest of one."""
 
     def __init__(
-        self, manifest: Manifest, directory: Path, request: Request, notes: Sequence[str] = ()
+        self,
+        manifest: Manifest,
+        directory: Path,
+        request: Request,
+        notes: Sequence[str] = (),
+        faults: Faults | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -104,7 +138,9 @@ class Session:
             directory: its run directory, which exists.
             request: what is done with the results, among whatever else was asked for.
             notes: that every record is to hold.
+            faults: what plugins fail with that does not end the run is added to these.
         """
+        self._faults: Faults = {} if faults is None else faults
         self._notes = notes
         self._manifest = manifest
         self._directory = directory
@@ -114,13 +150,9 @@ class Session:
         stream = sys.stderr if self._events else sys.stdout
         destination = Destination(directory, stream, is_compatible=request[CSV_COMPAT])
         names = dict.fromkeys((*registry.DEFAULT_SINKS, *request[SINKS]))
-        self._sinks: list[Sink] = [
-            _PluginSink(name, self._study, destination)
-            if not registry.is_built_in("sinks", name)
-            else registry.resolve("sinks", name)(self._study, destination)
-            for name in names
-        ]
-        self._sinks += self._study.sinks(directory)
+        self._sinks = [_made_sink(name, self._study, destination, self._faults) for name in names]
+        for each in self._study.sinks(directory):
+            self._sinks.append(_watched("studies", manifest.plan.study, each, self._faults))
         if self._study.decides and manifest.plan.tuning:
             self._sinks.append(DecisionSink(Decisions(Path(manifest.plan.tuning.decisions))))
         output = request[OUTPUT]
@@ -137,6 +169,15 @@ class Session:
             StoreError: the directory can't be written.
             DynamometerError: the run can't be started, or not gone on with.
         """
+        try:
+            code = self._run_and_tell(events)
+        finally:
+            for (kind, _), fault in self._faults.items():
+                if kind != "executors":  # which say it themselves
+                    tell(f"error: {fault}; it was left out from then on")
+        return code or (ExitCode.FAULT if self._faults else ExitCode.DONE)
+
+    def _run_and_tell(self, events: store.RunStore) -> int:
         if self._events is None:
             return self._run_and_judge(events)
         with redirect_stdout(sys.stderr):
@@ -190,8 +231,7 @@ class Session:
         jobs = min(plan.jobs, max(1, len(rest.cases)))  # in the end none is left
         forecast = estimate(plan, rest.cases, self._directory.parent)
         self._announce(rest.cases, forecast)
-        make = registry.resolve("executors", plan.executor)
-        executor: Executor = make(self._manifest, self._directory)
+        executor = made_executor(self._manifest, self._directory, self._faults)
         started = time.monotonic()
         prepared, done = StartUp(), False
         of_records: Mapping[str, float] = {}

@@ -17,6 +17,7 @@ from dynamometer.common.command_line.decisions.sink import DecisionSink
 from dynamometer.common.command_line.progress import ProgressLine, duration
 from dynamometer.common.ending import Held
 from dynamometer.common.execution.executor import HandsOver
+from dynamometer.common.execution.executors.of_plugins import made_executor
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.estimate import estimate
 from dynamometer.common.planning.tuning import CORPUS, graphs_plan, models_plan, recording_plan
@@ -242,8 +243,7 @@ class _Stages:
             following: Executor = self._executor.hand_over(manifest, directory)
         else:
             self.close()
-            make = registry.resolve("executors", manifest.plan.executor)
-            following = make(manifest, directory)
+            following = made_executor(manifest, directory, {})
         self._executor = following
         return following
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
-    from dynamometer.results.exports.export import Export
+    from dynamometer.results.exports.export import Document, Export
 
 FORMAT = Valued(
     ("--format",), reads=click.STRING, default="pytorch-csv", metavar="NAME", group="Output",
@@ -49,7 +50,7 @@ def run(asked: Request, _: Invocation) -> int:
     directory = run_directory(asked[RUN], asked[RUNS])
     stored = open_run(directory)
     with registry.named("exports", asked[FORMAT]):
-        documents = export(stored)
+        documents = _checked(export(stored), asked[FORMAT])
     named = asked[OUTPUT]
     output = None if named is None else Path(named)
     is_folder = named is not None and (named.endswith("/") or Path(named).is_dir())
@@ -70,6 +71,30 @@ def run(asked: Request, _: Invocation) -> int:
             write_text(output / each.name, each.text)
             click.echo(str(output / each.name))
     return 0
+
+
+def _checked(found: object, form: str) -> list[Document]:
+    """Return what an export gives, once it is known that it can be written.
+
+    Raises:
+        DynamometerError: it is something else.
+        UnicodeError: it holds what no file can.
+    """
+    from dynamometer.results.exports.export import Document
+
+    documents: list[Document] = []
+    several = (
+        found if isinstance(found, Iterable) and not isinstance(found, str | bytes) else [found]
+    )
+    for each in several:
+        if not isinstance(each, Document) or {type(each.name), type(each.text)} != {str}:
+            what = type(each).__name__
+            if isinstance(each, Document):
+                what += f" of {type(each.name).__name__} and {type(each.text).__name__}"
+            registry.blame("exports", form, f"it gives {what}, and no Document of two texts")
+        f"{each.name}{each.text}".encode()
+        documents.append(each)
+    return documents
 
 
 def _check_names(names: Sequence[str]) -> None:

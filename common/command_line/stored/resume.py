@@ -73,5 +73,8 @@ def run(asked: Request, _: Invocation) -> int:
         raise UnfitEnvironmentError(msg)
     notes = [f"resumed though {each}" for each in edited]
     return begin.carried_out(
-        lambda: begin.execute(manifest, directory, asked, notes), directory, asked, is_new=False
+        lambda faults: begin.execute(manifest, directory, asked, notes, faults=faults),
+        directory,
+        asked,
+        is_new=False,
     )

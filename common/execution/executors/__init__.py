@@ -1,4 +1,5 @@
 """What runs the replicates of cases, a module for each: `--executor NAME` asks for one.
 
-May import what is in `common/execution` beside it; the registry alone names what is here.
+`of_plugins` is around those of others. May import what is in `common/execution` beside it; the
+registry alone names those that are ours.
 """

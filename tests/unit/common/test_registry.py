@@ -284,7 +284,7 @@ def test_a_suite_that_cannot_say_what_it_takes(
     assert registry.suite_of("nothing") is None
     assert registry.suite_of("nothing") is None
     (said,) = capsys.readouterr().err.splitlines()
-    assert "the suite 'odd' of odd_suite:SUITE (package some-plugin) failed with" in said
+    assert "the suite 'odd' of odd_suite:SUITE (package some-plugin) failed" in said
     assert says in said
 
 

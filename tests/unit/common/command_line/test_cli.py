@@ -31,8 +31,6 @@ from dynamometer.results.values.cases import (
 from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
@@ -45,7 +43,7 @@ class Program:
         self.executed: list[tuple[Manifest, Path, Request]] = []
 
     def execute(
-        self, manifest: Manifest, directory: Path, asked: Request, notes: Sequence[str] = ()
+        self, manifest: Manifest, directory: Path, asked: Request, *_: object, **__: object
     ) -> int:
         """Stand in for the run."""
         self.executed.append((manifest, directory, asked))

@@ -164,7 +164,7 @@ def test_record_takes_no_letter_of_another_option(
 ) -> None:
     """The `o` in `-kmobilenet` is no `-o`, of which all spellings name the corpus."""
     kept = []
-    monkeypatch.setattr(begin, "execute", lambda manifest, *_: kept.append(manifest) or 0)
+    monkeypatch.setattr(begin, "execute", lambda manifest, *_, **__: kept.append(manifest) or 0)
     monkeypatch.chdir(tmp_path)
     assert cli.main(argv=["corpus", "record", *words.split(), "torchbench", "--scale", "tiny"]) == 0
     plan = kept[0].plan

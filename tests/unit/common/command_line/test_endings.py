@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from fakes import FakeExecutor, send_itself
 
-from dynamometer.common import ending
+from dynamometer.common import ending, registry
 from dynamometer.common.command_line import cli
 from dynamometer.common.command_line.session import Session
 from dynamometer.common.errors import DynamometerError
@@ -174,9 +174,19 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def they_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the executors above beside the local one, of whose faults we are to be told."""
+    ours = registry._BUILT_IN["executors"]
+    for each in (passing, terminated, hung_up, terminated_in_closing, left, full, mistaken, removed,
+                 lacking, lacking_ours, mistaken_at_once, terminated_at_once, unstarted,
+                 full_at_once):  # fmt: skip
+        monkeypatch.setitem(ours, each.__name__, f"{__name__}:{each.__name__}")
+
+
 def run(executor: str, *words: str) -> int:
     """Run two models with an executor of those above."""
-    return cli.main("torchbench", [*WORDS, "--executor", f"{__name__}:{executor}", *words])
+    return cli.main("torchbench", [*WORDS, "--executor", executor, *words])
 
 
 def program(
@@ -381,8 +391,6 @@ def test_a_half_made_directory_is_removed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_csv_file_on_a_full_disk_is_named(tmp_path: Path) -> None:
     """What can't be written says which file it is."""
-    from dynamometer.common import registry
-
     study = registry.study("speedup")
     records = [factories.measured_record(replicate=0)]
     name = study.rows(records, compatible=False)[0].file

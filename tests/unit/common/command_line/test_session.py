@@ -173,32 +173,6 @@ def test_what_stops_every_resume_is_no_way_on(
     assert "to go on later" not in said
 
 
-class Breaking:
-    """A sink that fails."""
-
-    paths = ()
-
-    def __init__(self, *_: object) -> None:
-        """Take what sinks are made of."""
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Fail."""
-        msg = "broken"
-        raise ValueError(msg)
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def test_a_sink_of_a_plugin_that_fails_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """It is no fault of the harness's own."""
-    name = f"{__name__}:Breaking"
-    assert run("passing", "--sink", name) == 3
-    said = capsys.readouterr().err
-    assert f"the sink '{name}' of {name} failed with ValueError: broken" in said
-    assert "Traceback" not in said
-
-
 def test_without_a_record_there_is_nothing_to_point_to(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,6 @@ from dynamometer.results.store.graphs.corpus import Corpus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamometer.common.interfaces.option import Request
     from dynamometer.results.values.records import Manifest
 
 SKIPPED = next(spec.name for spec in TableSuite("torchbench").specs() if spec.is_never_run)
@@ -32,7 +31,7 @@ def planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ma
     """Plan what `./torchbench.py`, or the command, with some words would run, and stop there."""
     kept: list[Manifest] = []
 
-    def keep(manifest: Manifest, directory: Path, asked: Request) -> int:
+    def keep(manifest: Manifest, *_: object, **__: object) -> int:
         kept.append(manifest)
         return 0
 

@@ -145,7 +145,9 @@ def test_a_run_is_not_gone_on_with_another_model(
     monkeypatch.chdir(folder)
     notes: list[str] = []
 
-    def keep(manifest: object, directory: object, asked: object, given: Sequence[str] = ()) -> int:
+    def keep(
+        manifest: object, directory: object, asked: object, given: Sequence[str] = (), **_: object
+    ) -> int:
         notes.extend(given)
         return 0
 
