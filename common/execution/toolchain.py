@@ -5,14 +5,20 @@ Otherwise what a toolchain prepares once per machine is charged to whichever mod
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.common import registry
 from dynamometer.common.interfaces.messages import Findings
+from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import PASSED, Stage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.studies.experiment import Context
     from dynamometer.dynamo.backends.backends import Backend
 
@@ -33,11 +39,35 @@ class Toolchain(InOneProcess):
 
         backends = [_loaded(context, arm) for arm in context.job.arms]
         device = context.job.case.device
+        with context.stages.at(Stage.LOAD):
+            _refuse_unusable(context, backends)
         with context.stages.at(Stage.COMPILE):
             for backend in backends:
                 if isinstance(backend, PreparesToolchain) and backend.available(device) is None:
                     backend.prepare(device)
         return Findings(outcome=PASSED)
+
+
+def _refuse_unusable(context: Context, backends: Sequence[Backend]) -> None:
+    """Refuse a run whose backends all say that they can't be used here.
+
+    What chooses among backends has a choice less for each.
+
+    Raises:
+        SkippedError: they do; says why.
+    """
+    job = context.job
+    asked = [each for arm, each in zip(job.arms, backends, strict=True) if arm != BASELINE]
+    reasons = [_reason(each, job.case.device) for each in asked]
+    if reasons and all(reasons) and not registry.study(job.study).decides:
+        raise SkippedError("; ".join(dict.fromkeys(filter(None, reasons))))
+
+
+def _reason(backend: Backend, device: str) -> str | None:
+    """Return why a backend can't be used; what it fails with its arm says."""
+    with suppress(Exception):
+        return backend.available(device)
+    return None
 
 
 def _loaded(context: Context, arm: str) -> Backend:

@@ -10,6 +10,7 @@ from conftest import hostile_manifest, run_manifest
 
 from dynamometer.common.command_line import cli
 from dynamometer.common.ending import ExitCode
+from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.results.values.cases import BASELINE, Mode
 from dynamometer.results.values.parity import Parity
 from dynamometer.results.values.records import ArmResult, Stage, Status
@@ -195,6 +196,34 @@ def test_a_backend_that_ends_the_process_that_imports_it_is_named(
     assert "Fatal Python error: Segmentation fault" in said
     (log,) = [each for each in runs.glob("*/logs/*.log") if str(each) in said]
     assert "backend_that_ends_its_importer.py" in log.read_text()
+
+
+def test_a_backend_that_lacks_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Alone it is refused as one of ours is, beside another it is left out."""
+    (tmp_path / "mine.py").write_text(NET)
+    words = ["run", str(tmp_path / "mine.py"), "--accuracy", "--output-dir", str(tmp_path / "runs")]
+    words += ["--backend", "wrong_backends:lacks_a_package"]
+    assert cli.main(None, words) == UnfitEnvironmentError.exit_code
+    assert "error: lacking needs the package no_such_package: pip" in capsys.readouterr().err
+    assert list((tmp_path / "runs").iterdir()) == []
+    assert cli.main(None, [*words, "--backend", "eager"]) == ExitCode.DONE
+    assert "lacking needs the package no_such_package" in capsys.readouterr().out
+
+
+def test_what_is_no_backend_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is measured."""
+    (tmp_path / "mine.py").write_text(NET)
+    words = [
+        "--backend",
+        "eager",
+        "--backend",
+        "string:digits",
+        "--output-dir",
+        str(tmp_path / "runs"),
+    ]
+    assert cli.main(None, ["run", str(tmp_path / "mine.py"), *words]) == ExitCode.USAGE
+    says = "error: backend 'string:digits' can't be loaded: its type is str, which lacks compile"
+    assert says in capsys.readouterr().err
 
 
 NET = """

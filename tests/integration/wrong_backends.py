@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamometer.dynamo.backends.compilers import ThroughDynamo
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -201,3 +203,6 @@ def wrong_on_embeddings(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> C
     if not any("embedding" in str(node.target) for node in graph.graph.nodes):
         return graph.forward
     return _changing_outputs(graph, lambda outputs: tuple(each + 1 for each in outputs))
+
+
+lacks_a_package = ThroughDynamo(name="lacking", compiler=honest, packages=("no_such_package",))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dynamometer.common import registry
-from dynamometer.common.errors import DynamometerError, UsageError
+from dynamometer.common.errors import DynamometerError, UnfitEnvironmentError, UsageError
 from dynamometer.common.execution.abnormal_exits import (
     culprit,
     is_harness_fault,
@@ -279,6 +279,7 @@ def _warnings(outcome: Outcome, log: Path) -> tuple[str, ...]:
 
     Raises:
         UsageError: a name on the command line is at fault, and every case would say the same.
+        UnfitEnvironmentError: no backend can be used here.
         DynamometerError: a backend ends the process that loads it, as it would each case's.
     """
     if outcome == PASSED:
@@ -286,7 +287,9 @@ def _warnings(outcome: Outcome, log: Path) -> tuple[str, ...]:
     reason = outcome.reason or str(outcome.status)
     if outcome.stage is not Stage.LOAD:
         return (f"the toolchain could not be made ready: {reason}",)
-    if outcome.status in {Status.FAIL, Status.SKIP}:
+    if outcome.status is Status.SKIP:
+        raise UnfitEnvironmentError(reason)
+    if outcome.status is Status.FAIL:
         raise UsageError(reason.removeprefix(f"{UsageError.__name__}: "))
     msg = f"a backend can't be loaded: {reason}; {log} ends with:\n{outcome.detail or ''}"
     raise DynamometerError(msg)
