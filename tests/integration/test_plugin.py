@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import configparser
 import csv
+import importlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import get_args
 
+import pytest
+
+from dynamometer.common import registry
 from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = Path(__file__).resolve().parent / "plugin"
+WORD = re.compile(r"`([\w.]+)`")
+ROW = re.compile(r"^\| `(dynamometer\.\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
+ROWS = ROW.findall((ROOT / "docs" / "plugins.md").read_text())
 
 
 def started(*words: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -38,6 +50,7 @@ def test_they_are_listed() -> None:
     """By the names that they are registered under."""
     for kind, name in (
         ("suites", "wide_nets"),
+        ("backends", "as_is"),
         ("sinks", "json_lines"),
         ("executors", "noting"),
         ("exports", "model_names"),
@@ -74,6 +87,41 @@ def test_one_run_uses_them_all(tmp_path: Path) -> None:
     assert store.read_manifest(second).plan == manifest.plan
 
 
+def test_its_backend_is_compared(tmp_path: Path) -> None:
+    """As one of ours is."""
+    words = "run wide_nets --accuracy --backend as_is"
+    done = dynamometer(*words.split(), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (directory,) = (tmp_path / "runs").iterdir()
+    (record,) = store.read_records(directory)
+    assert [(each.arm, each.outcome.status) for each in record.arms] == [
+        ("baseline", Status.PASS), ("as_is", Status.PASS),
+    ]  # fmt: skip
+
+
+def test_the_page_shows_how_it_is_declared() -> None:
+    """To the letter; what is committed beside it as if it were installed is the same."""
+    text = (PLUGIN / "pyproject.toml").read_text()
+    assert f"```toml\n{text}```" in (ROOT / "docs" / "plugins.md").read_text()
+    project = tomllib.loads(text)
+    installed = configparser.ConfigParser(delimiters="=")
+    installed.read(PLUGIN / "parameter_bytes-1.0.dist-info" / "entry_points.txt")
+    declared = project["project"]["entry-points"]
+    assert {group: dict(installed[group]) for group in installed.sections()} == declared
+    assert set(declared) == {f"dynamometer.{kind}" for kind in get_args(registry.Kind)}
+    modules = {place.partition(":")[0] for group in declared.values() for place in group.values()}
+    assert set(project["tool"]["setuptools"]["py-modules"]) == modules
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row[0]))
+def test_the_page_says_where_types_are_imported_from(row: tuple[str, str, str]) -> None:
+    """Each that a row names is in one of the row's modules."""
+    _, types, modules = row
+    found = [importlib.import_module(f"dynamometer.{each}") for each in WORD.findall(modules)]
+    names = [each for each in WORD.findall(types) if each[0].isupper()]
+    assert [each for each in names if not any(hasattr(one, each) for one in found)] == []
+
+
 def test_its_option_is_refused_elsewhere(tmp_path: Path) -> None:
     """As an option of one of our suites would be."""
     done = dynamometer("run", "torchbench", "--width", "5", folder=tmp_path)
@@ -83,7 +131,7 @@ def test_its_option_is_refused_elsewhere(tmp_path: Path) -> None:
 
 def test_they_pass_the_contract_tests() -> None:
     """Which run over everything registered."""
-    names = "wide_nets or json_lines or noting or parameter_bytes or width or model_names"
+    names = "wide_nets or as_is or json_lines or noting or parameter_bytes or width or model_names"
     done = started("-m", "pytest", "-q", "-p", "no:randomly", "tests/contract", "-k", names)
     assert done.returncode == 0, done.stdout
     assert int(done.stdout.rsplit(" passed", 1)[0].split()[-1]) > 40
