@@ -222,6 +222,8 @@ def leave_out_clashes() -> None:
 
     These have a name of one of ours, or of a plugin that comes before, or no help can show them.
     """
+    if all(registry.is_built_in(kind, name) for kind in _ADDING for name in registry.targets(kind)):
+        return
     known = [_HELP, *run_options()]
     of_plugins: list[tuple[registry.Kind, str, Any]] = []
     for kind in _ADDING:

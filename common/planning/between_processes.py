@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.errors import UsageError
+from dynamometer.common.errors import DynamometerError
 from dynamometer.results.statistics.between_processes import learnt, scatters
 from dynamometer.results.statistics.replicates import is_assumed
 from dynamometer.results.store import store
@@ -30,8 +30,8 @@ more than a calibration or a suite teaches; runs that teach little don't take th
 does."""
 
 _UNUSABLE = (
-    StoreError, UsageError, msgspec.MsgspecError, ArithmeticError, AttributeError, LookupError,
-    ValueError,
+    StoreError, DynamometerError, msgspec.MsgspecError, ArithmeticError, AttributeError,
+    LookupError, ValueError,
 )  # fmt: skip
 """What comes of an earlier run that is damaged, of a plugin that is gone or of another version, or
 holds nonsense: it teaches nothing, and hinders no other."""
@@ -53,7 +53,7 @@ def known_between_sds(
         lacking = {arm for arm, series in found.items() if not _is_enough(series)}
         if not lacking:
             break
-        with suppress(*_UNUSABLE):
+        with suppress(*_UNUSABLE), registry.named("studies", manifest.plan.study):
             _learn(found, lacking, manifest, directory)
     known = {arm: learnt(series) for arm, series in found.items()}
     return {arm: between_sd for arm, between_sd in known.items() if not is_assumed(between_sd)}
@@ -85,7 +85,9 @@ def _comparable(
         with suppress(*_UNUSABLE):
             manifest = store.read_manifest(directory)
             several = manifest.plan.protocol.most_replicates > 1
-            if several and _traits(manifest.plan, manifest.environment) == wanted:
+            with registry.named("studies", manifest.plan.study):
+                is_alike = several and _traits(manifest.plan, manifest.environment) == wanted
+            if is_alike:
                 yield manifest, directory
 
 

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 PLAN = factories.plan(experiments=("speedup",))
 
 
-def add_run(runs: Path, name: str, models: int, shift: float, **environment: object) -> None:
+def add_run(
+    runs: Path, name: str, models: int, shift: float,
+    experiments: tuple[str, ...] = PLAN.experiments, **environment: object,
+) -> None:  # fmt: skip
     """Add a run of some models, each of three replicates that differ by a share."""
     specs = [factories.model_spec(f"m{model}") for model in range(models)]
-    plan = factories.plan(*specs, experiments=PLAN.experiments)
+    plan = factories.plan(*specs, experiments=experiments)
     manifest = factories.manifest(plan, environment=factories.environment(**environment))
     store.create(runs / name, manifest)
     with store.RunStore(runs / name) as events:
@@ -71,6 +74,24 @@ def test_runs_that_teach_little_take_no_place(tmp_path: Path) -> None:
         add_run(tmp_path, str(later), later % 2, 0.05)
     assert known(tmp_path).sd_log == pytest.approx(taught.sd_log, rel=0.1)
     assert known(tmp_path).df > 8
+
+
+@pytest.mark.parametrize("fails_in", ["is_timed", "taught_arms"])
+def test_runs_of_a_broken_plugin_teach_nothing(fails_in: str, tmp_path: Path, plugin: Path) -> None:
+    """Those of others still do."""
+    plugin.write_text("[dynamometer.studies]\nodd = odd_study:STUDY\n")
+    (plugin.parents[1] / "odd_study.py").write_text(
+        "from dynamometer.common.studies.study import StudyOfCases\n"
+        "class Odd(StudyOfCases):\n"
+        "    modules = {'odd': 'odd_study:NONE'}\n"
+        "    is_timed = True\n"
+        f"    {fails_in} = property(lambda self: 1 + 'no')\n"
+        "STUDY = Odd()\n"
+    )
+    add_run(tmp_path, "1", 60, 0.05)
+    taught = known(tmp_path)
+    add_run(tmp_path, "2", 1, 0.05, experiments=("odd",))
+    assert known(tmp_path) == taught
 
 
 def test_the_newest_come_first(tmp_path: Path) -> None:
