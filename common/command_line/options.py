@@ -27,6 +27,7 @@ from dynamometer.common.interfaces.option import (
     Valued,
 )
 from dynamometer.common.interfaces.run_options import run_options
+from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.studies.study import options_of
 
 if TYPE_CHECKING:
@@ -224,37 +225,41 @@ def leave_out_clashes() -> None:
     """
     if all(registry.is_built_in(kind, name) for kind in _ADDING for name in registry.targets(kind)):
         return
-    known = [_HELP, *run_options()]
-    of_plugins: list[tuple[registry.Kind, str, Any]] = []
-    for kind in _ADDING:
-        for name, found in registry.loadable(kind).items():
-            if registry.is_built_in(kind, name):
-                known += _added(kind, found)
-            else:
-                of_plugins.append((kind, name, found))
-    for kind, name, found in of_plugins:
+    known: list[Option[Any]] = [_HELP, TARGET, *run_options()]
+    added = [(kind, *each) for kind in _ADDING for each in registry.loadable(kind).items()]
+    for kind, name, found in sorted(added, key=lambda each: not registry.is_built_in(*each[:2])):
         try:
-            own = _added(kind, found)
-            if found_twice := _clash([*known, *own]):
-                msg = f"its option {found_twice[0]} is called as another one is"
-                raise UsageError(msg)  # noqa: TRY301  as whatever else is wrong with them
-            shown = command(name, own, lambda *_: 0, "")
-            shown.get_help(click.Context(shown))
+            own = options_of(found) if kind == "studies" else [*found.options]
+            if not registry.is_built_in(kind, name):
+                _try(known, own)
         except (Exception, SystemExit) as error:  # noqa: BLE001  they may be anything
             registry.leave_out(kind, name, registry.fault(kind, name, error))
         else:
             known += own
 
 
+def _try(known: Sequence[Option[Any]], own: Sequence[Option[Any]]) -> None:
+    """Do with options what every run does that asks for none of them, and show their help.
+
+    Raises:
+        UsageError: one is called as another one is, or is typed without a flag.
+    """
+    if clash := _clash([*known, *own]):
+        msg = f"its option {clash[0]} is called as another one is"
+        raise UsageError(msg)
+    if words := [each.named for each in own if isinstance(each, Argument | Arguments)]:
+        msg = f"its option {words[0]} is typed without a flag"
+        raise UsageError(msg)
+    shown = command("run", own, lambda *_: 0, "")
+    context = shown.make_context("run", [])
+    _request(context, own, context.params)
+    shown.get_help(context)
+
+
 _ADDING: tuple[registry.Kind, ...] = ("studies", "suites")
 """What adds options to those of every run."""
 
 _HELP = Flag(("--help",), group="Output", help="Show this message and exit.")
-
-
-def _added(kind: registry.Kind, found: Any) -> list[Option[Any]]:
-    """Return what a study or a suite adds to the command line."""
-    return options_of(found) if kind == "studies" else [*found.options]
 
 
 def without_argument(typed: Sequence[str], argument: Option[Any], word: str) -> list[str]:

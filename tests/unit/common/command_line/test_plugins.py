@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OPTION = "Flag(('--of-a-plugin',), group='Output', help='Nothing.')"
+VALUED = "Valued(('--size',), default='x', reads=click.INT, group='Output')"
+ARGUMENT = "Argument(('MINE',), default='x', reads=click.STRING, is_required=True)"
 MODULE = """
-from dynamometer.common.interfaces.option import Flag
+import click
+from dynamometer.common.interfaces.option import Argument, Flag, Valued
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.studies.study import StudyOfCases
 
@@ -50,6 +53,8 @@ def install(plugin: Path, options: str, *kinds: str) -> None:
         (f"({OPTION.replace('--of-a-plugin', '--backend')},)", "its option --backend is called"),
         (f"({OPTION.replace('--of-a-plugin', '--help')},)", "its option --help is called"),
         (f"({OPTION.replace('Output', 'Nope')},)", "failed with KeyError: 'Nope'"),
+        (f"({VALUED},)", "failed with BadParameter: 'x' is not a valid integer"),
+        (f"({ARGUMENT},)", "its option MINE is typed without a flag"),
     ],
 )
 def test_options_that_cannot_be_offered(
