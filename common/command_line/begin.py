@@ -41,12 +41,14 @@ def begin(plan: RunPlan, program: str, command: str, runs: Path) -> tuple[Manife
         The manifest, and the directory that holds it now.
 
     Raises:
-        UnfitEnvironmentError: a device or an allocator isn't there.
+        UnfitEnvironmentError: a device or an allocator isn't there, or nothing would be compiled.
         UsageError: the directory can't be made, or the file of decisions can't be used.
     """
     from dynamometer.common.machine.allocator import require_allocator
     from dynamometer.common.machine.environment import read_environment, require_device
+    from dynamometer.common.machine.variables import require_compiling
 
+    require_compiling()
     require_device(plan.cases[0].device)
     require_allocator(plan.protocol.allocator)
     refusals.check_decisions(plan)

@@ -92,13 +92,15 @@ def explain_target(target: str, scale: Scale, mode: Mode, device: str) -> Explan
 
     Raises:
         UsageError: there is none of that name; or it can't be built or called, and what it raised.
-        UnfitEnvironmentError: there is no such device.
+        UnfitEnvironmentError: there is no such device, or nothing would be compiled.
     """
     from dynamometer.common.interfaces.outcome import SkippedError
     from dynamometer.common.interfaces.workload import Workload
     from dynamometer.common.machine.environment import require_device
+    from dynamometer.common.machine.variables import require_compiling
     from dynamometer.common.planning.cases import build_cases
 
+    require_compiling()
     require_device(device)
     suite, spec = _find(target)
     asked = Workload(arms=(NO_BACKEND,), scale=scale, mode=mode, device=device)

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING
 from dynamometer.common.machine import cgroups
 from dynamometer.common.machine.openmp import is_runtime
 from dynamometer.common.machine.surroundings import compare, read_counters
+from dynamometer.common.machine.variables import recorded, what_is_off
 from dynamometer.common.machine.versions import judge_versions
 from dynamometer.results.statistics.disturbance import BACKGROUND_CPUS
 from dynamometer.results.values.records import Diagnosis, Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from dynamometer.common.machine.surroundings import Reading
 
@@ -138,7 +139,7 @@ def _processors(root: Path) -> list[Diagnosis]:
 
 
 def _variables(environment: Mapping[str, str]) -> list[Diagnosis]:
-    """Judge environment variables that allocators and thread pools read."""
+    """Judge environment variables that allocators, thread pools and compilers read."""
     texts = {
         "allocator": (
             _ALLOCATOR_VARIABLES,
@@ -154,7 +155,21 @@ def _variables(environment: Mapping[str, str]) -> list[Diagnosis]:
             _note(subject, ", ".join(there), remedy)
             if there else _fine(subject, "no environment variable touches it")
         )  # fmt: skip
-    return found
+    judged = {name for names, _ in texts.values() for name in names}
+    return [*found, _compiling(environment, judged)]
+
+
+def _compiling(environment: Mapping[str, str], judged: Collection[str]) -> Diagnosis:
+    """Judge those that compilers and kernels read, which are all others that records hold."""
+    subject = "compiling"
+    off = what_is_off(environment)
+    if off:
+        remedy = "unset it: no run begins so"
+        return Diagnosis(subject=subject, level=Level.UNFIT, finding="; ".join(off), remedy=remedy)
+    there = [f"{name}={text}" for name, text in recorded(environment).items() if name not in judged]
+    if there:
+        return _note(subject, ", ".join(there), "results hold for these settings only")
+    return _fine(subject, "no environment variable touches it")
 
 
 def _others(read: Callable[[], Reading | None], pause: Callable[[float], None]) -> list[Diagnosis]:

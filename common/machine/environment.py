@@ -15,6 +15,7 @@ import msgspec
 import dynamometer
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.machine import cgroups
+from dynamometer.common.machine.variables import recorded
 from dynamometer.dynamo.processor import processor_name
 from dynamometer.dynamo.runtime_packages import RUNTIME_PACKAGES, installed
 from dynamometer.results.values.records import Environment
@@ -30,27 +31,6 @@ _PACKAGES = (
     "torchvision",
     "transformers",
     *RUNTIME_PACKAGES,
-)
-VARIABLES = (
-    "CUDA_VISIBLE_DEVICES",
-    "GLIBC_TUNABLES",
-    "GOMP_CPU_AFFINITY",
-    "GOMP_SPINCOUNT",
-    "KMP_AFFINITY",
-    "KMP_BLOCKTIME",
-    "LD_PRELOAD",
-    "MALLOC_CONF",
-    "MKL_NUM_THREADS",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "OMP_PROC_BIND",
-    "OMP_WAIT_POLICY",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_NVML_BASED_CUDA_CHECK",
-    "THP_MEM_ALLOC_ENABLE",
-    "TORCHINDUCTOR_COMPILE_THREADS",
-    "TORCHINDUCTOR_FREEZING",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
 )
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
@@ -72,7 +52,7 @@ def read_environment() -> Environment:
         measured_git=commits[measured],
         governor=_GOVERNOR.read_text().strip() if _GOVERNOR.exists() else None,
         load_1min=os.getloadavg()[0],
-        variables={name: os.environ[name] for name in VARIABLES if name in os.environ},
+        variables=recorded(),
     )
     lasting = msgspec.json.encode(msgspec.structs.replace(unidentified, load_1min=0.0))
     digest = hashlib.sha256(lasting).hexdigest()[:12]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field, is_dataclass, replace
 from importlib.util import find_spec
@@ -12,6 +13,10 @@ from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+_SWITCH = "PYTORCH_JIT"
+_OFF = {"0", "0v", "false", "no"}
+"""Values of it by which `torch.jit` gives modules back as they are. Source: torch.jit._state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +131,9 @@ class Declared:
             noun = "package" if len(missing) == 1 else "packages"
             wanted = f"'dynamometer[{self.extra}]'" if self.extra else " ".join(missing)
             return f"{self.name} needs the {noun} {', '.join(missing)}: pip install {wanted}"
+        off = os.environ.get(_SWITCH)
+        if off and off.lower() in _OFF and any(name.startswith("jit.") for name in self.of_torch):
+            return f"{_SWITCH}={off} turns TorchScript off: unset it"
         torch = sys.modules.get("torch")
         gone = [name for name in self.of_torch if torch and not _has(torch, name)]
         if torch and gone:

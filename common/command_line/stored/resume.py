@@ -38,10 +38,11 @@ def run(asked: Request, _: Invocation) -> int:
         UsageError: it is no run.
         StoreError: it is a damaged one.
         UnfitEnvironmentError: machine, software or the user's files are not those of the run; says
-            what differs.
+            what differs. Or nothing would be compiled.
     """
     from dynamometer.common.command_line import begin
     from dynamometer.common.machine.environment import differences, read_environment, require_device
+    from dynamometer.common.machine.variables import require_compiling
     from dynamometer.common.planning import refusals, source_hashes
     from dynamometer.results.store import store
     from dynamometer.results.store.errors import StoreError
@@ -58,6 +59,7 @@ def run(asked: Request, _: Invocation) -> int:
     refusals.check_expectations(study, manifest.plan, asked)
     refusals.check_output(study, manifest.plan, asked)
     refusals.check_planned(manifest.plan)
+    require_compiling()
     require_device(manifest.plan.cases[0].device)
     measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
     edited = source_hashes.changed_files(manifest.sources, measured)

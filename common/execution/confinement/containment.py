@@ -24,6 +24,7 @@ from pathlib import Path
 
 from dynamometer.common.execution.confinement import namespaces
 from dynamometer.common.execution.confinement.libc import call, syscall
+from dynamometer.common.machine.variables import is_recorded, is_secret
 
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_SECCOMP = 22
@@ -56,12 +57,10 @@ _KEPT = frozenset((
     "PYTHONUNBUFFERED", "PYTHONWARNINGS", "TZ", "VIRTUAL_ENV",
 ))  # fmt: skip
 _KEPT_GROUPS = (
-    "COVERAGE_", "CUDA_", "DYNAMOMETER_", "GOMP_", "KMP_", "LC_", "LD_", "MALLOC_", "MKL_",
-    "NVIDIA_", "OMP_", "OPENBLAS_", "PYTORCH_", "THP_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_",
+    "COVERAGE_", "CUDA_", "DYNAMOMETER_", "LC_", "LD_", "NVIDIA_", "TORCHDYNAMO_", "TORCHINDUCTOR_",
+    "TORCH_",
 )  # fmt: skip
-"""How the names of environment variables begin that compilers, threads and allocators know."""
-_SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")
-"""What is in no name that foreign code may see."""
+"""How the names of environment variables begin that compilers know, beside what records hold."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,9 @@ def without_secrets(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _may_be_seen(name: str) -> bool:
-    if any(word in name for word in _SECRET):
+    if is_secret(name):
         return False
-    return name in _KEPT or name.startswith(_KEPT_GROUPS)
+    return name in _KEPT or name.startswith(_KEPT_GROUPS) or is_recorded(name)
 
 
 def contain(

@@ -507,6 +507,28 @@ def test_the_command_names_the_suite_once(program: Program, words: str, others: 
     assert program.executed.pop()[0].command == manifest.command
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["run", "torchbench", "--quick"], ["resume", "run"], ["explain", "torchbench/resnet18"]],
+    ids=lambda words: words[0],
+)
+def test_nothing_begins_where_nothing_would_be_compiled(
+    program: Program,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    """Results would be of eager; the message names the variable."""
+    store.create(tmp_path / "run", factories.manifest(environment=read_environment()))
+    monkeypatch.setenv("TORCH_COMPILE_DISABLE", "1")
+    assert cli.main(None, words) == 4
+    said = capsys.readouterr().err
+    assert "TORCH_COMPILE_DISABLE=1 turns torch.compile off: unset it" in said
+    assert program.executed == []
+    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+
+
 def test_resume_goes_on_with_the_manifest(program: Program, tmp_path: Path) -> None:
     """What a run was going to do is read from its directory."""
     manifest = factories.manifest(environment=read_environment())

@@ -97,13 +97,27 @@ def test_an_unlimited_quota_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "subject"),
-    [("LD_PRELOAD", "allocator"), ("OMP_NUM_THREADS", "threads"), ("GOMP_SPINCOUNT", "spinning")],
+    [
+        ("LD_PRELOAD", "allocator"),
+        ("OMP_NUM_THREADS", "threads"),
+        ("GOMP_SPINCOUNT", "spinning"),
+        ("TORCHDYNAMO_SUPPRESS_ERRORS", "compiling"),
+        ("DNNL_MAX_CPU_ISA", "compiling"),
+    ],
 )
 def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
     """A variable that changes timings is shown with its value."""
     found = examine(tmp_path, environment={name: "7"})[subject]
     assert found.level is Level.NOTE
     assert f"{name}=7" in found.finding
+
+
+def test_what_turns_compiling_off_is_unfit(tmp_path: Path) -> None:
+    """No run begins so, and the doctor says why; elsewhere it is fine."""
+    found = examine(tmp_path, environment={"TORCH_COMPILE_DISABLE": "1"})["compiling"]
+    assert found.level is Level.UNFIT
+    assert found.finding == "TORCH_COMPILE_DISABLE=1 turns torch.compile off"
+    assert examine(tmp_path, environment={"OMP_NUM_THREADS": "7"})["compiling"].level is Level.FINE
 
 
 @pytest.mark.parametrize(

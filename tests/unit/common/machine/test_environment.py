@@ -12,6 +12,7 @@ import torch
 from dynamometer.common.errors import UnfitEnvironmentError
 from dynamometer.common.machine import environment
 from dynamometer.common.machine.environment import memory_bytes, read_environment, require_device
+from dynamometer.common.machine.variables import require_compiling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,50 @@ def test_variables_that_change_timings_are_part_of_the_identity(
     assert after.variables["OMP_NUM_THREADS"] == "3"
     assert "OMP_NUM_THREADS" not in before.variables
     assert after.id != before.id
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["TORCHDYNAMO_SUPPRESS_ERRORS", "PYTORCH_JIT", "TORCHINDUCTOR_CPP_WRAPPER", "TORCH_BISECT_MAX",
+     "OMP_PLACES", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "CXX"],
+)  # fmt: skip
+def test_whatever_torch_is_told_by_is_recorded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Compilers, kernels and threads; bytes that are no text are shown."""
+    monkeypatch.setenv(name, "a\udcff")
+    assert read_environment().variables[name] == "a\\udcff"
+
+
+@pytest.mark.parametrize(
+    "name", ["TORCH_HUB_TOKEN", "TORCHINDUCTOR_REDIS_URL", "TORCHINDUCTOR_CACHE_DIR", "TORCH_HOME"]
+)
+def test_secrets_and_places_are_not_recorded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Neither says what is measured."""
+    monkeypatch.setenv(name, "1")
+    assert name not in read_environment().variables
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("TORCH_COMPILE_DISABLE", "1", "turns torch.compile off"),
+        ("TORCHDYNAMO_DISABLE", "1", "turns torch.compile off"),
+        ("TORCHDYNAMO_DEBUG_FUNCTION", "forward", "in eager"),
+        ("TORCH_COMPILE_OVERRIDE_BACKENDS", ">=0:eager", "other backends"),
+        ("TORCH_COMPILE_DISABLE", "0", None),
+        ("TORCHDYNAMO_DEBUG_FUNCTION", "", None),
+        ("TORCHDYNAMO_SUPPRESS_ERRORS", "1", None),
+    ],
+)
+def test_figures_of_eager_are_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, said: str | None
+) -> None:
+    """Where a variable has nothing compiled, or by others; the message names it."""
+    monkeypatch.setenv(name, text)
+    if said is None:
+        require_compiling()
+        return
+    with pytest.raises(UnfitEnvironmentError, match=f"{name}={text} .*{said}.*: unset it"):
+        require_compiling()
 
 
 def test_the_commit_is_that_of_the_checkout() -> None:

@@ -30,6 +30,17 @@ def test_other_devices_are_named() -> None:
     assert reason == "fast runs on cuda only"
 
 
+@pytest.mark.parametrize("name", ["ofi", "ts"])
+def test_torchscript_that_is_off_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Its figures would be of eager; what doesn't use it is not touched."""
+    monkeypatch.setenv("PYTORCH_JIT", "False")
+    reason = registry.resolve("backends", name).available("cpu")
+    assert reason == "PYTORCH_JIT=False turns TorchScript off: unset it"
+    assert registry.resolve("backends", "inductor").available("cpu") is None
+    monkeypatch.setenv("PYTORCH_JIT", "1")
+    assert registry.resolve("backends", name).available("cpu") is None
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_says_what_it_is(name: str) -> None:
     """Every declaration has a short line, and an extra wherever it needs packages."""

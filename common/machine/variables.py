@@ -1,0 +1,87 @@
+"""Environment variables that change what is measured: what records hold, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from dynamometer.common.errors import UnfitEnvironmentError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARIABLES = (
+    "ATEN_CPU_CAPABILITY",
+    "CC",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_VISIBLE_DEVICES",
+    "CXX",
+    "GLIBC_TUNABLES",
+    "LD_PRELOAD",
+    "NVIDIA_TF32_OVERRIDE",
+)
+_GROUPS = (
+    "CUBLAS_", "CUDNN_", "DNNL_", "GOMP_", "KMP_", "MALLOC_", "MKL_", "OMP_", "ONEDNN_",
+    "OPENBLAS_", "PYTORCH_", "THP_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_", "TRITON_",
+)  # fmt: skip
+"""How names begin of what torch, its compilers, kernels, threads and allocators are told by."""
+_PLACES = ("_DIR", "_FILE", "_HOME", "_HOST", "_PATH", "_PORT", "_ROOT", "_URL")
+"""How names end of what only says where something is."""
+_SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")
+
+_TURN_OFF = {
+    "TORCH_COMPILE_DISABLE": "turns torch.compile off",
+    "TORCHDYNAMO_DISABLE": "turns torch.compile off",
+}
+"""Where they are 1. Sources: torch._dynamo.config.disable, torch._dynamo.eval_frame._optimize."""
+_REPLACE = {
+    "TORCHDYNAMO_DEBUG_FUNCTION": "leaves all functions but those of that name in eager",
+    "TORCH_COMPILE_OVERRIDE_BACKENDS": "has other backends compile than those that are asked for",
+}
+"""Whatever they are. Sources: torch._dynamo.convert_frame, torch._dynamo.config."""
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a variable is named after what nobody else may know."""
+    return any(word in name for word in _SECRET)
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether a variable changes what is measured."""
+    if is_secret(name) or name.endswith(_PLACES):
+        return False
+    return name in VARIABLES or name.startswith(_GROUPS)
+
+
+def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that change what is measured, in order; bytes that are no text escaped.
+
+    Args:
+        environment: of a process.
+    """
+    return {
+        name: environment[name].encode(errors="backslashreplace").decode()
+        for name in sorted(environment)
+        if is_recorded(name)
+    }
+
+
+def what_is_off(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Say of each variable by which torch wouldn't compile, or not with what was asked for, why."""
+    found = [each for each in _TURN_OFF if environment.get(each) == "1"]
+    found += [each for each in _REPLACE if environment.get(each)]
+    effects = {**_TURN_OFF, **_REPLACE}
+    shown = recorded(environment)
+    return [f"{each}={shown[each]} {effects[each]}" for each in found]
+
+
+def require_compiling() -> None:
+    """Refuse to measure where figures would be of eager, or of other backends.
+
+    Raises:
+        UnfitEnvironmentError: a variable has them be that; names all that do.
+    """
+    found = what_is_off()
+    if found:
+        msg = f"{'; '.join(found)}: unset {'it' if len(found) == 1 else 'them'}"
+        raise UnfitEnvironmentError(msg)
