@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from dynamometer.common.execution.confinement.containment import without_secrets
 from dynamometer.common.execution.process import ForkServer
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
+from dynamometer.common.machine.temporary import is_split, unsplit_folder
 from dynamometer.results.values.workers import Allocator, StartMethod
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ processes that workers start; they themselves have it from `state.without_shared
 _COUNTS_BY_NVML = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """Lets torch count CUDA devices without CUDA's runtime, which doesn't survive a fork: importing
 Inductor counts them. Source: torch.cuda.is_available."""
+_CACHE_DIR = "TORCHINDUCTOR_CACHE_DIR"
 _Key = tuple[Allocator, bool]
 """The library that is preloaded, and whether foreign code is run."""
 _MOST_FAILED = 2
@@ -137,6 +140,11 @@ class ForkServers:
             environment = {**_WAITING_ASLEEP, **environment}
         if is_foreign:
             environment = {**without_secrets(environment), **_NO_SHARED_HEADERS}
+        # Inductor has headers and probes compiled there.
+        if is_split(tempfile.gettempdir()):
+            environment["TMPDIR"] = str(unsplit_folder())
+        if is_split(environment.get(_CACHE_DIR, os.sep)):
+            del environment[_CACHE_DIR]
         environment = {**_COUNTS_BY_NVML, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()

@@ -1,4 +1,8 @@
-"""The compiler's graph caches of the cases that are being run, each in a directory of its own."""
+"""The compiler's graph caches of the cases that are being run, each in a directory of its own.
+
+Inductor's compilers can't be given any path: where the root's would split their command lines,
+workers get at it by a link.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dynamometer.common.machine.temporary import is_split, unsplit_link
 
 if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
@@ -17,6 +23,7 @@ class GraphCaches:
     def __init__(self, root: Path) -> None:
         """Remove what is there, as a run that was killed leaves it."""
         self._root = root
+        self._link: Path | None = None
         self._directories: dict[str, Path] = {}
         shutil.rmtree(root, ignore_errors=True)
 
@@ -25,11 +32,18 @@ class GraphCaches:
         return _key(case) in self._directories
 
     def of(self, case: Case) -> Path:
-        """Return the directory of a case, made when first asked for."""
+        """Return the directory of a case, made when first asked for.
+
+        Raises:
+            UsageError: compilers couldn't use it, and no link to it can be made.
+        """
         key = _key(case)
         if key not in self._directories:
             self._root.mkdir(exist_ok=True)
-            self._directories[key] = Path(tempfile.mkdtemp(dir=self._root))
+            if self._link is None and is_split(str(self._root)):
+                self._link = unsplit_link(self._root)
+            made = Path(tempfile.mkdtemp(dir=self._root))
+            self._directories[key] = (self._link or self._root) / made.name
         return self._directories[key]
 
     def forget(self, case: Case) -> None:
@@ -42,6 +56,9 @@ class GraphCaches:
         """Remove all."""
         shutil.rmtree(self._root, ignore_errors=True)
         self._directories.clear()
+        if self._link is not None:
+            self._link.unlink(missing_ok=True)
+            self._link = None
 
 
 def _key(case: Case) -> str:

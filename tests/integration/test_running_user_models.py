@@ -161,3 +161,34 @@ def test_a_folder_of_transformers(tmp_path: Path) -> None:
     transformers.BertModel(config).save_pretrained(tmp_path / "bert")
     (record,) = run(f"hub:{tmp_path}/bert", "--backend", "eager", runs=tmp_path / "runs").values()
     assert record.outcome.status is Status.PASS, record.outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["user", "parity"])
+def test_folders_may_have_any_name(suite: str, tmp_path: Path) -> None:
+    """Inductor compiles wherever the run and temporary files are; nothing is left elsewhere."""
+    folder = tmp_path / "My 'Project"
+    (folder / "a b").mkdir(parents=True)
+    (folder / "test_mine.py").write_text(
+        "import torch\nclass Works(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "    def forward(self, x):\n        return x.sin() + x.cos()\n"
+        "def works():\n    return Works(), torch.randn(4, 3)\n"
+        "TESTCASES = [(Works, lambda: ([], {}), lambda: ([torch.ones(2)], {}))]\n"
+    )
+    words = ["test_mine.py", "--accuracy"] if suite == "user" else [".", "--parity"]
+    done = subprocess.run(
+        [sys.executable, "-m", "dynamometer", "run", *words, "--backend", "inductor"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "a b")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not be made ready" not in done.stderr
+    (directory,) = (folder / "runs").iterdir()
+    (record,) = store.read_records(directory)
+    assert record.outcome.status is Status.PASS, record.outcome
+    assert not (directory / "cache").exists()
+    assert not [*(folder / "a b").iterdir()]

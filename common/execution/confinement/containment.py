@@ -171,7 +171,8 @@ def _leave_namespaces(directory: Path, bounds: Bounds) -> _Left:
     if not (has_own and namespaces.mount_tmpfs(str(directory), bounds.files_bytes)):
         missing.append(f"the disk can be filled by files of {bounds.file_bytes} bytes")
     # One in memory would hide a directory that is there.
-    is_apart = has_own and not directory.is_relative_to(_SHARED_MEMORY) and _SHARED_MEMORY.is_dir()
+    is_within = directory.resolve().is_relative_to(_SHARED_MEMORY)
+    is_apart = has_own and not is_within and _SHARED_MEMORY.is_dir()
     shared_bytes = bounds.files_bytes // 4
     has_own_memory = is_apart and namespaces.mount_tmpfs(str(_SHARED_MEMORY), shared_bytes)
     if has_own and not namespaces.lock_mounts():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from dynamometer.common.execution import fork_server, fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import ForkServer, Limits, Worker
 from dynamometer.common.interfaces.messages import Preload
+from dynamometer.common.machine.temporary import unsplit_folder
 from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
@@ -128,6 +130,25 @@ def test_foreign_code_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     assert found == [*launched.servers] * 2
     assert [each.is_foreign for each in launched.servers] == [False, True]
     assert "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS" in launched.servers[1].environment
+
+
+@pytest.mark.parametrize("suite", ["user", "parity"])
+def test_compilers_can_use_the_folder_of_temporary_files(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Inductor's probes and headers are compiled there; another folder stays as it is."""
+    launched = scripted(monkeypatch, [True])
+    plan = msgspec.structs.replace(factories.plan(), suite=suite)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a b"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "a b"))
+    ForkServers(Path("log")).ready(plan, Allocator.KEEP)
+    assert "TORCHINDUCTOR_CACHE_DIR" not in launched.servers[0].environment
+    assert launched.servers[0].environment["TMPDIR"] == str(unsplit_folder())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("TMPDIR", raising=False)
+    launched = scripted(monkeypatch, [True])
+    ForkServers(Path("log")).ready(plan, Allocator.KEEP)
+    assert "TMPDIR" not in launched.servers[0].environment
 
 
 def run(servers: ForkServers) -> Worker:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import Limits, Worker
 from dynamometer.common.interfaces.messages import Ended, Findings, Progress, Report
+from dynamometer.common.machine.temporary import is_split
 from dynamometer.common.studies.parity.corpus_files import CorpusFiles
 from dynamometer.common.studies.parity.summary import summarize
 from dynamometer.results.values.cases import BASELINE
@@ -253,11 +255,12 @@ class FillingServers(CrashingServers):
 
     def __init__(self, log: Path) -> None:
         super().__init__(log)
-        self.found = list[list[str]]()
+        self.found, self.cache_dirs = list[list[str]](), list[str]()
 
     def run(self, plan: RunPlan, job: Job, log: Path, limits: Limits) -> Worker:
         """Keep what is in the caches, and add to it."""
         folder = Path(job.cache_dir)
+        self.cache_dirs.append(job.cache_dir)
         self.found.append([each.name for each in folder.iterdir()])
         (folder / "graph").touch()
         return super().run(plan, job, log, limits)
@@ -285,6 +288,26 @@ def test_arms_that_begin_again_find_the_caches_as_they_were(
     measured = [found for found, arms in zip(servers.found, servers.arms, strict=True)
                 if BASELINE in arms]  # fmt: skip
     assert [not each for each in measured] == are_cold
+
+
+def test_compilers_can_use_the_path_of_the_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the folder of the run is called; what was linked for that is removed."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    directory = tmp_path / "My Project's"
+    directory.mkdir()
+    plan = factories.plan(arms=(BASELINE, "ts"), experiments=("speedup",))
+    servers = FillingServers(tmp_path / "log")
+    executor = LocalExecutor(factories.manifest(plan), directory, servers)
+    for replicate in range(2):
+        executor.execute(plan.cases[0], replicate)
+    assert servers.found == [[], ["graph"]]
+    assert not any(is_split(each) for each in servers.cache_dirs)
+    assert [*directory.rglob("graph")]
+    executor.close()
+    assert [each.name for each in directory.iterdir()] == ["logs"]
+    assert not [*tmp_path.glob("dynamometer-*")]
 
 
 def test_a_further_attempt_finds_the_caches_as_the_first_did(tmp_path: Path) -> None:
