@@ -168,7 +168,9 @@ def _run_command() -> click.Command:
         [option for each in registry.suites() for option in each.options],
     )
     text = _RUN_HELP.format(suite="TARGET") + _TARGETS
-    return command("run", (*every, TARGET), _run, text, reads_theirs=True)
+    made = command("run", (*every, TARGET), _run, text, reads_theirs=True)
+    made.allow_extra_args = True  # of a suite whose script is told what it holds the models of
+    return made
 
 
 def _decisions_command() -> click.Command:
@@ -238,7 +240,11 @@ def _runs(folder: str | None) -> list[str]:
 
 
 def _run(asked: Request, invocation: Invocation) -> int:
-    """Run a suite, or models that a target names."""
+    """Run a suite, or models that a target names.
+
+    Raises:
+        UsageError: several targets are named.
+    """
     name, arguments = invocation
     target, rest = asked[TARGET], arguments[1:]
     if target is None:
@@ -251,9 +257,17 @@ def _run(asked: Request, invocation: Invocation) -> int:
         with of_project(project, rest):
             return _with_arguments(name, arguments)
     rest = without_argument(rest, TARGET, target)
-    suite = registry.suite_of(target)
-    if suite is None:
-        suite = registry.suite_named(target)
+    found = registry.suite_of(target)
+    suite = found or registry.suite_named(target)
+    if found is None and registry.suite(suite).takes_target:
+        program = f"{name} run {suite}"
+        code = _called(_script(suite), program, program, rest)
+        return code if isinstance(code, int) else 0
+    more = click.get_current_context().args
+    if more:
+        msg = f"run takes one target, and these are several: {shlex.join([target, *more])}"
+        raise UsageError(msg)
+    if found is None:
         asked = _quick(asked, rest)
     else:
         target = registry.suite(suite).target(target) or target

@@ -139,7 +139,10 @@ def cases_of(target: str) -> dict[str, CorpusCase]:
         ValueError: there are none that can be read; says what to do.
     """
     if not target:
-        msg = "name a folder of files with test cases, such as examples/parity: ./parity.py DIR"
+        msg = (
+            "name a folder of files with test cases, such as examples/parity: ./parity.py DIR, or"
+            " dynamometer run parity DIR"
+        )
         raise ValueError(msg)
     if not Path(target).exists():
         msg = f"there is no folder or file {target}"

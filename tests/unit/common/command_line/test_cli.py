@@ -247,6 +247,46 @@ def test_what_modules_of_a_corpus_are_asked(
     assert program.executed.pop()[0].plan.study == study
 
 
+@pytest.mark.parametrize(
+    "words", ["parity DIR", "--backend eager parity DIR -k A", "parity -- DIR"]
+)
+def test_a_suite_that_takes_a_folder_is_run_as_its_script(
+    program: Program, tmp_path: Path, words: str
+) -> None:
+    """From a command that can be repeated."""
+    (tmp_path / "test_net.py").write_text(
+        "class A: ...\n\nTESTCASES = [\n    (A, lambda: ([], {}), lambda: ([], {})),\n]\n"
+    )
+    typed = [str(tmp_path) if word == "DIR" else word for word in words.split()]
+    for _ in range(2):
+        assert cli.main(None, ["run", *typed]) == 0
+        manifest = program.executed.pop()[0]
+        assert manifest.plan.study == manifest.plan.suite == "parity"
+        assert manifest.program == f"dynamometer run parity {tmp_path}"
+        typed = shlex.split(manifest.command)[2:]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("run parity", "dynamometer run parity DIR"),
+        ("run parity --list", "dynamometer run parity DIR"),
+        ("run parity nowhere", "there is no folder or file"),
+        ("run torchbench nowhere", "several: torchbench nowhere"),
+        ("run user mine.py", "several: user mine.py"),
+    ],
+)
+def test_what_a_suite_lacks_is_said(
+    program: Program, capsys: pytest.CaptureFixture[str], words: str, says: str
+) -> None:
+    """A folder, or that it takes none."""
+    assert cli.main(None, words.split()) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "--quick" not in said
+    assert program.executed == []
+
+
 def test_commands_of_pytorchs_harness_always_say_how(program: Program) -> None:
     """None is without `--performance` or `--accuracy`, so `--coverage` goes with the first."""
     words = "--performance --inference --coverage --only resnet18"
