@@ -258,7 +258,10 @@ class ForkServer:
                 self._control.send(msgspec.json.encode(preload))
         answer, _ = self._receive()
         if not isinstance(answer, Ready):
-            msg = f"the fork server did not start; {self.log} ends with:\n{logs.tail(self.log)}"
+            if self._keeper is not None:
+                with suppress(subprocess.TimeoutExpired):  # else its end would be our doing
+                    self._keeper.wait(_ENDING_S)
+            msg = f"the fork server did not start: {logs.quoted_end(self.log)}"
             raise DynamometerError(msg)
         self.preloaded = preload
         self.device_works = answer.device_works

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -62,13 +62,21 @@ class Inductor(ThroughDynamo):
 
         Inductor asks once per process, by compiling a probe and loading it in another interpreter
         (3 s on two cores); a process forked from this one knows the answer. Starts no thread.
+
+        Raises:
+            OSError: it can't write to its folder, as no worker could.
         """
         from dynamometer.dynamo.private import GoneError, private
 
         super().preload(device)
         if device == "cpu":
-            with suppress(GoneError):  # the first model is charged for it then
+            try:
                 private("torch._inductor.cpu_vec_isa.valid_vec_isa_list")()
+            except GoneError:
+                pass  # the first model is charged for it then
+            except OSError as error:
+                msg = f"Inductor can't keep what it compiles: {error}; set TMPDIR to another folder"
+                raise OSError(msg) from error
 
     def prepare(self, device: str) -> None:
         """Compile one small graph, unless that was done on this machine before."""

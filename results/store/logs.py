@@ -82,3 +82,11 @@ def tail(path: Path, begin: int = 0) -> str:
             return log.read().decode(errors="replace").strip()
     except OSError:
         return ""
+
+
+def quoted_end(path: Path) -> str:
+    """Quote the end of a log: what its last traceback raises, then the text from there on."""
+    _, head, text = tail(path).rpartition("Traceback (most recent call last):\n")
+    lines = [line.rstrip() for line in text.splitlines() if line[:1].strip()] if head else []
+    raised = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    return f"{raised}{raised and '; '}{path} ends with:\n{head}{text}"

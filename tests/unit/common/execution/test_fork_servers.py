@@ -222,6 +222,37 @@ def test_threads_wait_asleep_where_cases_run_at_the_same_time(
     assert environment["KMP_BLOCKTIME"] == "7"
 
 
+UNIMPORTABLE = """
+import os, sys, time
+for each in os.listdir("/proc/self/fd"):
+    if os.path.islink(f"/proc/self/fd/{each}"):
+        if os.readlink(f"/proc/self/fd/{each}").startswith("socket:"):
+            os.close(int(each))
+sys.stderr.write('Traceback (most recent call last):' + os.linesep)
+sys.stderr.write('ImportError: no such torch' + os.linesep)
+sys.stderr.flush()
+time.sleep(1)
+os._exit(1)
+"""
+"""A torch at which the control socket is closed before the process ends, as interpreters do."""
+
+
+def test_what_cannot_be_imported_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the server takes a while to end; the error comes first in what is said."""
+    (tmp_path / "torch.py").write_text(UNIMPORTABLE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    log = tmp_path / "log"
+    servers = ForkServers(log)
+    with pytest.raises(DynamometerError) as caught:
+        servers.ready(factories.plan(), Allocator.KEEP)
+    servers.close()
+    first = "the fork server did not start: ImportError: no such torch; "
+    assert str(caught.value).startswith(first)
+    assert log.read_text().count("ImportError") == 1
+
+
 def test_what_kills_a_keeper_counts_as_well(tmp_path: Path) -> None:
     """It dies of a signal itself, where its server's is told by an exit code."""
     server = ForkServer(tmp_path / "log", dict(os.environ))

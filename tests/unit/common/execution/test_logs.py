@@ -17,6 +17,7 @@ from dynamometer.results.store import logs
 if TYPE_CHECKING:
     from pathlib import Path
 
+TRACEBACK = 'Traceback (most recent call last):\n  File "a.py", line 1\nOSError: no\nmore\n'
 LONG = b"".join(b"line %d\n" % each for each in range(20_000))
 
 
@@ -24,6 +25,22 @@ LONG = b"".join(b"line %d\n" % each for each in range(20_000))
 def folder(tmp_path: Path) -> Path:
     """Return where logs go, which isn't there yet."""
     return tmp_path / "run" / "logs"
+
+
+@pytest.mark.parametrize(
+    ("written", "quoted"),
+    [
+        (f"a\n{TRACEBACK}b\n{TRACEBACK}", f"OSError: no; {{}} ends with:\n{TRACEBACK[:-1]}"),
+        (f"{TRACEBACK[:-9]} \nno\n", f"OSError: no; {{}} ends with:\n{TRACEBACK[:-9]} \nno"),
+        ("Killed\n", "{} ends with:\nKilled"),
+        ("", "{} ends with:\n"),
+    ],
+)
+def test_what_a_log_ends_with(tmp_path: Path, written: str, quoted: str) -> None:
+    """The last traceback alone, its error first; without one all there is."""
+    (tmp_path / "log").write_text(written)
+    found = logs.quoted_end(tmp_path / "log")
+    assert found == quoted.format(tmp_path / "log")
 
 
 def test_a_short_log_stays_as_it_is(folder: Path) -> None:
