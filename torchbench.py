@@ -6,5 +6,6 @@ import sys
 from dynamometer.__main__ import main
 
 if __name__ == "__main__":
-    del sys.path[0]  # a benchmarked model's own `import common` must not meet ours
+    if not sys.flags.safe_path:  # then it is not there
+        del sys.path[0]  # a benchmarked model's own `import common` must not meet ours
     raise SystemExit(main("torchbench"))

@@ -273,5 +273,24 @@ def test_the_script_takes_its_folder_off_the_path(tmp_path: Path) -> None:
         "try: import common\n"
         "except ModuleNotFoundError: print('not ours')\n"
     )
-    ended = start(tmp_path, "-P", "-c", code, SCRIPT, PYTHONPATH="")
+    ended = start(tmp_path, "-c", code, SCRIPT, PYTHONPATH="")
     assert ended.out.endswith("not ours\n"), ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "script", ["huggingface.py", "parity.py", "timm_models.py", "torchbench.py"]
+)
+def test_a_script_takes_nothing_else_off_the_path(tmp_path: Path, script: str) -> None:
+    """Where Python leaves out its folder (PYTHONSAFEPATH), the first is the user's own."""
+    own, ours = tmp_path / "own", tmp_path / "ours"
+    own.mkdir()
+    ours.mkdir()
+    (ours / "dynamometer").symlink_to(ROOT / "dynamometer")
+    (own / "half.py").touch()
+    folders = os.pathsep.join(map(str, (own, ours)))
+    variables = {"PYTHONPATH": folders, "PYTHONSAFEPATH": "1"}
+    words = (str(ROOT / "examples" / "parity"),) if script == "parity.py" else ()
+    ended = start(tmp_path, str(ROOT / script), *words, "--backend", "half:nosuch", **variables)
+    assert ended.code == 2, ended.err
+    assert "module 'half' has no attribute 'nosuch'" in ended.err
