@@ -28,9 +28,9 @@ def main(suite: str | None = None) -> int:
 
             return report_fault(error)
         print(  # noqa: T201  there is no click to print with
-            f"error: the package {package} is not installed for {sys.executable}. In a"
-            " checkout run `make setup`, then `. .venv/bin/activate`; elsewhere"
-            " `pip install dynamometer`.",
+            f"error: the package {package} is not installed for {sys.executable}. In a clone"
+            " run `make setup`, then `. .venv/bin/activate`; for another environment run"
+            " `pip install .` there.",
             file=sys.stderr,
         )
         return 2

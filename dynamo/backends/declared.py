@@ -129,7 +129,7 @@ class Declared:
         missing = [package for package in self.packages if find_spec(package) is None]
         if missing:
             noun = "package" if len(missing) == 1 else "packages"
-            wanted = f"'dynamometer[{self.extra}]'" if self.extra else " ".join(missing)
+            wanted = f"'.[{self.extra}]' in a clone" if self.extra else " ".join(missing)
             return f"{self.name} needs the {noun} {', '.join(missing)}: pip install {wanted}"
         off = os.environ.get(_SWITCH)
         if off and off.lower() in _OFF and any(name.startswith("jit.") for name in self.of_torch):

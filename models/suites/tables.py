@@ -85,7 +85,7 @@ class TableSuite(Value, frozen=True):
 
         for package in spec.requires:
             if importlib.util.find_spec(package) is None:
-                msg = f"needs the package {package}: pip install 'dynamometer[models]'"
+                msg = f"needs the package {package}: pip install '.[models]' in a clone"
                 raise SkippedError(msg)
         module = importlib.import_module(_module_of(spec))
         build = cast("Callable[..., LoadedModel]", getattr(module, spec.build.partition(":")[2]))

@@ -54,7 +54,7 @@ def arrow() -> Any:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        msg = f"Parquet files need pyarrow ({error}): pip install 'dynamometer[parquet]'"
+        msg = f"Parquet files need pyarrow ({error}): pip install '.[parquet]' in a clone"
         raise StoreError(msg) from error
     return pa
 

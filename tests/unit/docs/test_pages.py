@@ -20,6 +20,7 @@ CONSTANT = re.compile(
     r"\| (?P<names>(?:in )?`[^|]+`) \| `(?P<module>[\w/]+\.py)` \|$", re.MULTILINE
 )
 PATH = re.compile(r"`((?:common|dynamo|results|models|tests|bench|docs)/[\w/.-]+?)`")
+SOURCES = {".py", ".toml", ".yml"}
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -30,6 +31,17 @@ def test_files_that_pages_name_are_there(page: Path) -> None:
     named = [ROOT / each for each in PATH.findall(text)]
     named += [page.parent / each for each in LINK.findall(text)]
     assert [str(each) for each in named if not each.exists()] == []
+
+
+def test_nobody_is_told_to_install_it_from_an_index() -> None:
+    """No package index has it, and whoever registers the name could give anything."""
+    rooms = ("common", "dynamo", "models", "results", "dynamometer", "examples")
+    sources = [
+        each for room in rooms for each in (ROOT / room).rglob("*") if each.suffix in SOURCES
+    ]
+    assert len(sources) > 300
+    told = re.compile(r"""pip install ["']*dynamometer\b""")
+    assert [str(each) for each in (*PAGES, *sources) if told.search(each.read_text())] == []
 
 
 def test_constants_are_where_the_page_of_measuring_says() -> None:

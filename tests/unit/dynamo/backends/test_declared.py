@@ -20,7 +20,7 @@ def test_a_missing_package_says_which_extra_installs_it() -> None:
     """The reason names the package and the command."""
     backend = Declared(name="fast", summary="", packages=("no_such_package",), extra="fast")
     assert backend.available("cpu") == (
-        "fast needs the package no_such_package: pip install 'dynamometer[fast]'"
+        "fast needs the package no_such_package: pip install '.[fast]' in a clone"
     )
 
 

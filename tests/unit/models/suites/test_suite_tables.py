@@ -170,7 +170,7 @@ def test_every_model_is_shrunk() -> None:
 
 
 def test_required_packages_are_in_the_extra() -> None:
-    """`pip install 'dynamometer[models]'` brings everything that a runnable model needs."""
+    """`pip install '.[models]'` brings everything that a runnable model needs."""
     setup = (ROOT / "setup.cfg").read_text()
     extra = setup[setup.index("\nmodels =") : setup.index("\ntest =")]
     declared = set(re.findall(r"^    ([\w-]+)", extra, re.MULTILINE))

@@ -108,7 +108,7 @@ def test_without_pyarrow(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     shutil.rmtree(runs / "day-3")
     found = said(capsys, "index", "--output-dir", runs, option, handed, code=2)
-    assert "pip install 'dynamometer[parquet]'" in found
+    assert "pip install '.[parquet]' in a clone" in found
     assert "gone 1" in said(capsys, "index", "--output-dir", runs)
 
 
