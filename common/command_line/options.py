@@ -135,8 +135,15 @@ def refuse_non_utf8(arguments: Sequence[str]) -> None:
         try:
             word.encode()
         except UnicodeEncodeError as error:
-            msg = f"{os.fsencode(word)!r} is not UTF-8: use a name that is"
-            raise UsageError(msg) from error
+            raise UsageError(_why_not_read(os.fsencode(word))) from error
+
+
+def _why_not_read(word: bytes) -> str:
+    try:
+        text = word.decode()
+    except UnicodeDecodeError:
+        return f"{word!r} is not UTF-8: use a name that is"
+    return f"the locale has no {text!a}: set LC_ALL=C.UTF-8, and don't set PYTHONUTF8=0"
 
 
 class LazyGroup(click.Group):

@@ -181,6 +181,12 @@ def test_every_mode_reaches_the_plan(program: Program) -> None:
         ),
         ("torchbench", "--only resnet18 --output pipe", "pipe is no file"),
         ("torchbench", "--only resnet18 --output-dir \udcff", "b'\\xff' is not UTF-8"),
+        # As Python reads it where the locale is C.
+        (
+            "torchbench",
+            "--only resnet18 --output-dir a-\udcc3\udcbc",
+            "the locale has no 'a-\\xfc': set LC_ALL=C.UTF-8",
+        ),
         (None, "resume nowhere", "nowhere is not a run directory"),
         (None, "ls suites torchbench", "without 'torchbench'"),
         (None, "run torchbench-checkout", "needs --torchbench-root DIR"),
