@@ -35,15 +35,15 @@ def read_project(path: Path, options: Sequence[Option[Any]] = ()) -> list[str]:
         options: of the command.
 
     Raises:
-        UsageError: there is no table, it is damaged, doesn't say what to run, or gives no value
-            to an option that takes one.
+        UsageError: there is no table, it is damaged, doesn't say what to run, holds what is no
+            option, gives no value to one that takes one, or one to another.
     """
     if not path.exists():
         raise UsageError(_NEEDED)
     with store_errors_as_usage():
         text = file_text(path)
     try:
-        project = tomllib.loads(text)
+        project = tomllib.loads(text.removeprefix("\ufeff"))  # which editors on Windows begin with
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         msg = f"{path} can't be read: {error}"
         raise UsageError(msg) from error
@@ -51,7 +51,7 @@ def read_project(path: Path, options: Sequence[Option[Any]] = ()) -> list[str]:
     models = table.pop("models", None)
     if models is None:
         raise UsageError(_NEEDED)
-    if not isinstance(models, str):
+    if not isinstance(models, str) or not models or models.startswith("-"):
         msg = f"{path}: models of [tool.dynamometer] is {models!r}: name one file or suite, as text"
         raise UsageError(msg)
     found = (_option(path, key, value, options) for key, value in table.items())
@@ -73,16 +73,35 @@ def _table(path: Path, within: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _require_flag(path: Path, key: str, options: Sequence[Option[Any]]) -> None:
-    """Refuse `true` for an option that would take the next word for its value.
+def _words(path: Path, key: str, value: object, options: Sequence[Option[Any]]) -> list[str]:
+    """Return the words that a flag and its value are typed by, or a flag alone, or none.
 
     Raises:
-        UsageError: it is one; says what it takes.
+        UsageError: there is no such flag, or it lacks a value, or takes none.
     """
-    taken = _taken_by(f"--{key}", options)
-    if taken is not None:
-        msg = f"{path}: {key} of [tool.dynamometer] is true, and --{key} takes {taken}: give that"
+    flag = f"--{key}"
+    if not _is_known(flag, options):
+        msg = f"{path}: {key!r} of [tool.dynamometer] is no option (run --help)"
         raise UsageError(msg)
+    taken, is_switch = _taken_by(flag, options), isinstance(value, bool)
+    if taken is None and not is_switch:
+        msg = (
+            f"{path}: {key} of [tool.dynamometer] is {value!r}, and {flag} takes no value: give"
+            " true or false"
+        )
+        raise UsageError(msg)
+    if taken is not None and value is True:
+        msg = f"{path}: {key} of [tool.dynamometer] is true, and {flag} takes {taken}: give that"
+        raise UsageError(msg)
+    if is_switch:
+        return [flag] if value else []
+    return [flag, str(value)]
+
+
+def _is_known(flag: str, options: Sequence[Option[Any]]) -> bool:
+    """Return whether a flag is ours, or of PyTorch's harness."""
+    ours = any(flag in each.flags for each in options)
+    return ours or any(flag in {name, *each.also} for name, each in their_options().items())
 
 
 def _taken_by(flag: str, options: Sequence[Option[Any]]) -> str | None:
@@ -101,16 +120,11 @@ def _option(path: Path, key: str, value: object, options: Sequence[Option[Any]])
     """Return the words that an entry stands for.
 
     Raises:
-        UsageError: it is a table, which stands for none, or `true` for an option with a value.
+        UsageError: it is a table, which stands for none, or what `_words` refuses.
     """
     if isinstance(value, dict):
         msg = f"{path}: {key} of [tool.dynamometer] is a table: give a value, or a list of them"
         raise UsageError(msg)
     if isinstance(value, list):
         return [word for each in value for word in _option(path, key, each, options)]
-    if value is True:
-        _require_flag(path, key, options)
-        return [f"--{key}"]
-    if value is False:
-        return []
-    return [f"--{key}", str(value)]
+    return _words(path, key, value, options)

@@ -370,7 +370,7 @@ def test_an_option_of_the_project_that_is_none(
     monkeypatch.chdir(tmp_path)
     _project(tmp_path, "foo = 1\n")
     assert cli.main(None, ["run"]) == 2
-    assert "pyproject.toml: foo of [tool.dynamometer] is no option" in capsys.readouterr().err
+    assert "pyproject.toml: 'foo' of [tool.dynamometer] is no option" in capsys.readouterr().err
     assert cli.main(None, ["run", "--bar"]) == 2
     assert "No such option: --bar" in capsys.readouterr().err.replace("'", "").replace(
         "option -", "option: -"

@@ -372,7 +372,9 @@ def test_a_project_says_what_to_run(tmp_path: Path) -> None:
         "bfloat16 = true\nspawn = false\nreplicates = 5\n"
     )
     words = "mine.py --backend eager --backend inductor --bfloat16 --replicates 5"
-    assert read_project(path) == words.split()
+    assert read_project(path, run_options()) == words.split()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_project(path, run_options()) == words.split()
 
 
 @pytest.mark.parametrize("text", ["", "[tool]\n", "[tool.dynamometer]\n"])
@@ -391,6 +393,8 @@ def test_a_project_that_does_not_say_gets_an_example(tmp_path: Path, text: str) 
         ('[tool]\ndynamometer = "x"\n', "dynamometer is 'x', where a table belongs"),
         ("[tool.dynamometer]\nmodels = 3\n", "models of .* is 3: name one file or suite"),
         ('[tool.dynamometer]\nmodels = ["ok.py"]\n', r"models of .* is \['ok.py'\]: name one file"),
+        ('[tool.dynamometer]\nmodels = "--help"\n', "models of .* is '--help': name one file"),
+        ('[tool.dynamometer]\nmodels = ""\n', "models of .* is '': name one file"),
         ('[tool.dynamometer]\nmodels = "x"\n[tool.dynamometer.only]\na=1', "only of .* is a table"),
         ("\n[tool.\udcff]\n", "line 2 can't be read: byte 0xff is not UTF-8"),
     ],
@@ -498,6 +502,26 @@ def test_an_option_that_takes_a_value_is_given_one(entry: str, takes: str, tmp_p
     path.write_text(f"[tool.dynamometer]\nmodels = 'mine.py'\n{entry}\nspawn = true\n")
     key = entry.partition(" ")[0]
     with pytest.raises(UsageError, match=rf"{key} of .* is true, and --{key} takes {takes}: give"):
+        read_project(path, run_options())
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("list = 1", "list of .* is 1, and --list takes no value: give true or false"),
+        ("list = 'false'", "list of .* is 'false', and --list takes no value"),
+        ("training = [true, 'x']", "training of .* is 'x', and --training takes no value"),
+        ("cold-start-latency = 1", "is 1, and --cold-start-latency takes no value"),  # PyTorch's
+        ("'' = 1", "'' of .* is no option"),
+        ("help = true", "'help' of .* is no option"),
+        ("'list=' = true", "'list=' of .* is no option"),
+    ],
+)
+def test_an_entry_that_cannot_be_typed_is_named(entry: str, says: str, tmp_path: Path) -> None:
+    """With the file, as nobody has typed it."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[tool.dynamometer]\nmodels = 'mine.py'\n{entry}\n")
+    with pytest.raises(UsageError, match=rf"pyproject\.toml: .*{says}"):
         read_project(path, run_options())
 
 
