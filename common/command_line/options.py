@@ -7,6 +7,7 @@ import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -191,11 +192,25 @@ def command(
 
     @click.pass_context
     def parsed(context: click.Context, /, **values: object) -> int:
+        _require_folder()
         return run(_request(context, options, values), context.obj)
 
     return GroupedCommand(
         name, options, reads_theirs=reads_theirs, hidden=hidden, callback=parsed, help=text
     )
+
+
+def _require_folder() -> None:
+    """Refuse to do anything where the current folder is gone: the libraries of torch end so.
+
+    Raises:
+        UsageError: it is.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        msg = f"the current folder can't be used ({error.strerror}): go to one that is there"
+        raise UsageError(msg) from error
 
 
 def _refuse_clashes(options: Iterable[Option[Any]]) -> None:

@@ -293,6 +293,24 @@ def test_what_a_suite_lacks_is_said(
     assert program.executed == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["run torchbench", "run ../mine.py", "explain torchbench/resnet18", "resume x", "compare a b"],
+)
+def test_nothing_is_done_where_the_folder_is_gone(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], words: str,
+) -> None:  # fmt: skip
+    """That is said, rather than what comes of it."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli.main(None, words.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: the current folder can't be used (No such file")
+    assert program.executed == []
+
+
 def test_commands_of_pytorchs_harness_always_say_how(program: Program) -> None:
     """None is without `--performance` or `--accuracy`, so `--coverage` goes with the first."""
     words = "--performance --inference --coverage --only resnet18"
