@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from dynamometer.common.interfaces.outcome import SkippedError
-from dynamometer.common.interfaces.suite import copied
+from dynamometer.common.interfaces.suite import copied, require_values
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.leaves import by_path
 from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
@@ -52,11 +52,14 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
 
     Raises:
         SkippedError: there is nothing to train.
+        ValueError: a tensor has no values.
     """
+    require_values(*loaded.module.named_parameters(), *loaded.module.named_buffers())
     dtype_for = partial(_dtype_for, dtype=None if loaded.keeps_dtypes else DTYPES[case.dtype])
     _make_lazy_parameters(loaded)
 
     def move(tensor: torch.Tensor) -> torch.Tensor:
+        require_values(("an input", tensor))
         # What is made of a tensor with a gradient has a history, and can't be copied.
         is_trained = tensor.requires_grad and tensor.is_leaf
         moved = (tensor.detach() if is_trained else tensor).to(device, dtype_for(tensor))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    import torch
     from torch import nn
 
     from dynamometer.results.values.cases import Case, ModelSpec
@@ -86,6 +87,21 @@ class LoadedModel:
             changed.append(Inputs(args=args, kwargs=kwargs))
         first, *others = changed
         return replace(self, args=first.args, kwargs=first.kwargs, others=tuple(others))
+
+
+def require_values(*named: tuple[str, torch.Tensor]) -> None:
+    """Refuse tensors of device meta, which torch's own error would call not implemented.
+
+    Raises:
+        ValueError: there is one; names it, and what may have made it so.
+    """
+    name = next((name for name, tensor in named if tensor.is_meta), None)
+    if name is None:
+        return
+    msg = f"{name} is on device meta, which has no values"
+    if sys.modules["torch"].get_default_device().type == "meta":
+        msg += ": torch.set_default_device has made that the default"
+    raise ValueError(msg)
 
 
 def copied(tree: Any, leaves: Iterable[Any] = ()) -> Any:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import factories
@@ -53,6 +54,22 @@ def loaded() -> LoadedModel:
 def configured(**fields: Any) -> LoadedModel:
     """Put it into the state of a case."""
     return configure(loaded(), factories.case(**fields), CPU)
+
+
+@pytest.mark.parametrize("where", ["convolution.weight", "calls", "an input"])
+def test_what_has_no_values_is_named(where: str) -> None:
+    """Such as a weight that was never filled; torch calls it not implemented, which is a skip."""
+    found = loaded()
+    if where == "an input":
+        found = replace(found, args=(torch.rand(2, 3, 8, 8, device="meta"),))
+    elif where == "calls":
+        found.module.register_buffer(where, torch.zeros((), device="meta"))
+    else:
+        found.module.convolution = nn.Conv2d(3, 4, 3, device="meta")
+    with pytest.raises(ValueError, match=f"^{where} is on device meta, which has no values$"):
+        configure(found, factories.case(), CPU)
+    with torch.device("meta"), pytest.raises(ValueError, match="set_default_device has made"):
+        configure(found, factories.case(), CPU)
 
 
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT16, Dtype.BFLOAT16])
