@@ -47,6 +47,14 @@ _THREAD_VARIABLES = (
     "KMP_AFFINITY",
 )  # fmt: skip
 _SPIN_VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
+_COUNT, _PLACE = r"\s*\+?0*[1-9]\d*\s*", r"\s*(primary|master|close|spread)\s*"
+_FORMS = {
+    "OMP_NUM_THREADS": f"{_COUNT}(,{_COUNT})*",
+    "MKL_NUM_THREADS": _COUNT,
+    "OMP_PROC_BIND": rf"\s*(true|false)\s*|{_PLACE}(,{_PLACE})*",
+    "OMP_WAIT_POLICY": r"\s*(active|passive)\s*",
+}
+"""What is read of a variable, in any case; anything else is ignored (OpenMP 5.2, 21)."""
 
 
 def examine(
@@ -150,13 +158,20 @@ def _variables(environment: Mapping[str, str]) -> list[Diagnosis]:
     }
     found = []
     for subject, (names, remedy) in texts.items():
-        there = [f"{name}={environment[name]}" for name in names if name in environment]
+        set_ = {name: environment[name] for name in names if name in environment}
+        there = [f"{name}={text}{_if_ignored(name, text)}" for name, text in set_.items()]
         found.append(
             _note(subject, ", ".join(there), remedy)
             if there else _fine(subject, "no environment variable touches it")
         )  # fmt: skip
     judged = {name for names, _ in texts.values() for name in names}
     return [*found, _compiling(environment, judged)]
+
+
+def _if_ignored(name: str, text: str) -> str:
+    form = _FORMS.get(name)
+    is_read = form is None or re.fullmatch(form, text, re.IGNORECASE)
+    return "" if is_read else " (ignored: it can't be that)"
 
 
 def _compiling(environment: Mapping[str, str], judged: Collection[str]) -> Diagnosis:

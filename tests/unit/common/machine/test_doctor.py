@@ -112,6 +112,29 @@ def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
     assert f"{name}=7" in found.finding
 
 
+@pytest.mark.parametrize(
+    ("setting", "is_read"),
+    [
+        ("OMP_NUM_THREADS=garbage", False),
+        ("OMP_NUM_THREADS=0", False),
+        ("OMP_NUM_THREADS=", False),
+        ("OMP_NUM_THREADS=4, 2", True),
+        ("MKL_NUM_THREADS=2.5", False),
+        ("OMP_PROC_BIND=TRUE", True),
+        ("OMP_PROC_BIND=spread,close", True),
+        ("OMP_PROC_BIND=2", False),
+        ("OMP_WAIT_POLICY=asleep", False),
+        ("OMP_PLACES=cores", True),
+    ],
+)
+def test_values_that_are_ignored(tmp_path: Path, setting: str, *, is_read: bool) -> None:
+    """Results hold for no such setting, and it is said that nobody reads it."""
+    name, _, text = setting.partition("=")
+    found = examine(tmp_path, environment={name: text})
+    finding = found["spinning" if "WAIT" in name else "threads"].finding
+    assert finding == (setting if is_read else f"{setting} (ignored: it can't be that)")
+
+
 def test_what_turns_compiling_off_is_unfit(tmp_path: Path) -> None:
     """No run begins so, and the doctor says why; elsewhere it is fine."""
     found = examine(tmp_path, environment={"TORCH_COMPILE_DISABLE": "1"})["compiling"]
