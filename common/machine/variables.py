@@ -13,18 +13,29 @@ if TYPE_CHECKING:
 VARIABLES = (
     "ATEN_CPU_CAPABILITY",
     "CC",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_ORDER",
     "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
     "CUDA_VISIBLE_DEVICES",
     "CXX",
+    "ENABLE_PERSISTENT_TMA_MATMUL",
+    "ENABLE_TEMPLATE_TMA_STORE",
+    "ENABLE_TMA_LOAD_FOR_TEMPLATE_EPILOGUE",
+    "FAKE_ALLOW_META",
     "GLIBC_TUNABLES",
     "LD_PRELOAD",
     "NVIDIA_TF32_OVERRIDE",
+    "TENSORIFY_PYTHON_SCALARS",
+    "USE_NNPACK",
 )
 _GROUPS = (
-    "CUBLAS_", "CUDNN_", "DNNL_", "GOMP_", "KMP_", "MALLOC_", "MKL_", "OMP_", "ONEDNN_",
-    "OPENBLAS_", "PYTORCH_", "THP_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_", "TRITON_",
+    "AOTINDUCTOR_", "AOTI_", "AOT_", "CUBLAS_", "CUDNN_", "CUTEDSL_", "CUTLASS_", "DNNL_",
+    "FBGEMM_", "GOMP_", "INDUCTOR_", "KMP_", "MALLOC_", "MKL_", "OMP_", "ONEDNN_", "OPENBLAS_",
+    "ORT_", "OV_", "PARTITIONER_", "PYTORCH_", "THP_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_",
+    "TRITON_", "TVM_",
 )  # fmt: skip
-"""How names begin of what torch, its compilers, kernels, threads and allocators are told by."""
+"""How names begin of what torch, its compilers, kernels, runtimes, threads and allocators read."""
 _PLACES = ("_DIR", "_FILE", "_HOME", "_HOST", "_PATH", "_PORT", "_ROOT", "_URL")
 """How names end of what only says where something is."""
 _SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")

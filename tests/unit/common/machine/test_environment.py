@@ -59,7 +59,7 @@ def test_variables_that_change_timings_are_part_of_the_identity(
 @pytest.mark.parametrize(
     "name",
     ["TORCHDYNAMO_SUPPRESS_ERRORS", "PYTORCH_JIT", "TORCHINDUCTOR_CPP_WRAPPER", "TORCH_BISECT_MAX",
-     "OMP_PLACES", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "CXX"],
+     "OMP_PLACES", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "CXX", "AOT_PARTITIONER_DEBUG"],
 )  # fmt: skip
 def test_whatever_torch_is_told_by_is_recorded(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Compilers, kernels and threads; bytes that are no text are shown."""
