@@ -20,7 +20,6 @@ from dynamometer.common.command_line.options import (
     LazyGroup,
     command,
     leave_out_clashes,
-    of_project,
     overridden,
     refuse_non_utf8,
     without_argument,
@@ -248,7 +247,7 @@ def _run(asked: Request, invocation: Invocation) -> int:
     name, arguments = invocation
     target, rest = asked[TARGET], arguments[1:]
     if target is None:
-        from dynamometer.common.command_line.project import read_project
+        from dynamometer.common.command_line.project import of_project, read_project
 
         ours = {flag for option in asked for flag in option.flags}
         rest = [*translated(rest, ours).arguments]

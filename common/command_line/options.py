@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
@@ -321,37 +320,8 @@ def overridden(
     return [each for each in arguments if each not in chosen]
 
 
-_PROJECT: ContextVar[frozenset[str]] = ContextVar("_PROJECT", default=frozenset())
+OF_PROJECT: ContextVar[frozenset[str]] = ContextVar("OF_PROJECT", default=frozenset())
 """Flags that stand in the file of a user's project."""
-
-
-@contextmanager
-def of_project(arguments: Iterable[str], typed: Iterable[str]) -> Iterator[None]:
-    """Say of options that a command is given within this that they stand in a project's file.
-
-    Args:
-        arguments: of the file.
-        typed: by the user, which aren't of the file.
-
-    Raises:
-        UsageError: one is no option, or its value can't be; says that the file has it.
-    """
-    own = frozenset(arguments) - {each.partition("=")[0] for each in typed}
-    token = _PROJECT.set(own)
-    try:
-        yield
-    except click.NoSuchOption as error:
-        if (key := error.option_name) not in own:
-            raise
-        msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
-        raise UsageError(msg) from error
-    except click.BadParameter as error:
-        if error.param is None or own.isdisjoint(error.param.opts):
-            raise
-        msg = f"pyproject.toml: {error.format_message()}"
-        raise UsageError(msg) from error
-    finally:
-        _PROJECT.reset(token)
 
 
 def _choices(options: Iterable[Option[Any]]) -> Iterator[tuple[str, ...]]:
@@ -369,7 +339,7 @@ def _request(
             for option in options
             if context.get_parameter_source(option.key) is ParameterSource.COMMANDLINE
         ),
-        frozenset(option for option in options if _PROJECT.get() & set(option.flags)),
+        frozenset(option for option in options if OF_PROJECT.get() & set(option.flags)),
     )
 
 

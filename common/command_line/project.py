@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from dynamometer.common.command_line.dynamobench.translation import their_options
+from dynamometer.common.command_line.options import OF_PROJECT
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Member, Several, Valued
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.reading import file_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from dynamometer.common.interfaces.option import Option
@@ -128,3 +132,32 @@ def _option(path: Path, key: str, value: object, options: Sequence[Option[Any]])
     if isinstance(value, list):
         return [word for each in value for word in _option(path, key, each, options)]
     return _words(path, key, value, options)
+
+
+@contextmanager
+def of_project(arguments: Iterable[str], typed: Iterable[str]) -> Iterator[None]:
+    """Say of options that a command is given within this that they stand in a project's file.
+
+    Args:
+        arguments: of the file.
+        typed: by the user, which aren't of the file.
+
+    Raises:
+        UsageError: one is no option, or its value can't be; says that the file has it.
+    """
+    own = frozenset(arguments) - {each.partition("=")[0] for each in typed}
+    token = OF_PROJECT.set(own)
+    try:
+        yield
+    except click.NoSuchOption as error:
+        if (key := error.option_name) not in own:
+            raise
+        msg = f"pyproject.toml: {key[2:]} of [tool.dynamometer] is no option (run --help)"
+        raise UsageError(msg) from error
+    except click.BadParameter as error:
+        if error.param is None or own.isdisjoint(error.param.opts):
+            raise
+        msg = f"pyproject.toml: {error.format_message()}"
+        raise UsageError(msg) from error
+    finally:
+        OF_PROJECT.reset(token)
