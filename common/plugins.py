@@ -90,28 +90,18 @@ def _read(folders: tuple[str, ...]) -> tuple[tuple[Plugin, ...], tuple[str, ...]
 def _registered_by(path: Path, package: str) -> tuple[str, list[Plugin]]:
     """Return a distribution's name, or else the one given, and what it registers.
 
-    `importlib.metadata`, which reads both files likewise, takes a fifth of the start-up time.
-
     Raises:
-        ValueError: a line is no entry point.
+        Exception: its files can't be read.
     """
-    kind, found = None, []
-    for file in ("METADATA", "PKG-INFO"):
-        if (path / file).exists():
-            named = re.search(r"^Name: *(\S+)", (path / file).read_text("utf-8"), re.MULTILINE)
-            package = named[1] if named else package
-    for line in (path / "entry_points.txt").read_text("utf-8").splitlines():
-        text = line.strip()
-        if text.startswith("["):
-            group = text.strip("[]")
-            kind = group.removeprefix(_GROUP) if group.startswith(_GROUP) else None
-        elif kind and text and not text.startswith("#"):
-            name, equals, place = text.partition("=")
-            if not equals:
-                msg = f"{text!r} in entry_points.txt is no `name = module:attribute`"
-                raise ValueError(msg)
-            found.append(Plugin(kind, name.strip(), place.strip(), package))
-    return package, found
+    from importlib.metadata import PathDistribution  # takes a fifth of the start-up time
+
+    found = PathDistribution(path)
+    package = found.metadata["Name"] or package
+    return package, [
+        Plugin(each.group.removeprefix(_GROUP), each.name, each.value, package)
+        for each in found.entry_points
+        if each.group.startswith(_GROUP)
+    ]
 
 
 _GROUP = "dynamometer."
