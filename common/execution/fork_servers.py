@@ -15,7 +15,7 @@ from dynamometer.common.execution.confinement.containment import without_secrets
 from dynamometer.common.execution.process import ForkServer
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
-from dynamometer.common.machine.temporary import is_split, unsplit_folder
+from dynamometer.common.machine.temporary import folder_without_spaces, needs_quoting
 from dynamometer.results.values.workers import Allocator, StartMethod
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ class ForkServers:
         if is_foreign:
             environment = {**without_secrets(environment), **_NO_SHARED_HEADERS}
         # Inductor has headers and probes compiled there.
-        if is_split(tempfile.gettempdir()):
-            environment["TMPDIR"] = str(unsplit_folder())
-        if is_split(environment.get(_CACHE_DIR, os.sep)):
+        if needs_quoting(tempfile.gettempdir()):
+            environment["TMPDIR"] = str(folder_without_spaces())
+        if needs_quoting(environment.get(_CACHE_DIR, os.sep)):
             del environment[_CACHE_DIR]
         environment = {**_COUNTS_BY_NVML, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)

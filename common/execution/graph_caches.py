@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynamometer.common.machine.temporary import is_split, unsplit_link
+from dynamometer.common.machine.temporary import link_without_spaces, needs_quoting
 
 if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case
@@ -40,8 +40,8 @@ class GraphCaches:
         key = _key(case)
         if key not in self._directories:
             self._root.mkdir(exist_ok=True)
-            if self._link is None and is_split(str(self._root)):
-                self._link = unsplit_link(self._root)
+            if self._link is None and needs_quoting(str(self._root)):
+                self._link = link_without_spaces(self._root)
             made = Path(tempfile.mkdtemp(dir=self._root))
             self._directories[key] = (self._link or self._root) / made.name
         return self._directories[key]

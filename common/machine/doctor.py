@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.machine import cgroups
 from dynamometer.common.machine.openmp import is_runtime
 from dynamometer.common.machine.surroundings import compare, read_counters
-from dynamometer.common.machine.variables import recorded, what_is_off
+from dynamometer.common.machine.variables import recorded, why_not_compiled
 from dynamometer.common.machine.versions import judge_versions
 from dynamometer.results.statistics.disturbance import BACKGROUND_CPUS
 from dynamometer.results.values.records import Diagnosis, Level
@@ -50,7 +50,6 @@ _SPIN_VARIABLES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")
 _COUNT, _PLACE = r"\s*\+?0*[1-9]\d*\s*", r"\s*(primary|master|close|spread)\s*"
 _FORMS = {
     "OMP_NUM_THREADS": f"{_COUNT}(,{_COUNT})*",
-    "MKL_NUM_THREADS": _COUNT,
     "OMP_PROC_BIND": rf"\s*(true|false)\s*|{_PLACE}(,{_PLACE})*",
     "OMP_WAIT_POLICY": r"\s*(active|passive)\s*",
 }
@@ -171,13 +170,13 @@ def _variables(environment: Mapping[str, str]) -> list[Diagnosis]:
 def _if_ignored(name: str, text: str) -> str:
     form = _FORMS.get(name)
     is_read = form is None or re.fullmatch(form, text, re.IGNORECASE)
-    return "" if is_read else " (ignored: it can't be that)"
+    return "" if is_read else " (ignored: no valid value)"
 
 
 def _compiling(environment: Mapping[str, str], judged: Collection[str]) -> Diagnosis:
     """Judge those that compilers and kernels read, which are all others that records hold."""
     subject = "compiling"
-    off = what_is_off(environment)
+    off = why_not_compiled(environment)
     if off:
         remedy = "unset it: no run begins so"
         return Diagnosis(subject=subject, level=Level.UNFIT, finding="; ".join(off), remedy=remedy)

@@ -34,7 +34,7 @@ def temporary_files_in(folder: Path) -> Iterator[None]:
         tempfile.tempdir = before
 
 
-def is_split(path: str) -> bool:
+def needs_quoting(path: str) -> bool:
     """Return whether a command line that holds a path as it is would be split within it.
 
     Inductor writes its compilers' command lines so. Source: torch._inductor.cpp_builder.
@@ -45,7 +45,7 @@ def is_split(path: str) -> bool:
         return True
 
 
-def unsplit_folder() -> Path:
+def folder_without_spaces() -> Path:
     """Return the folder of temporary files, or another one where a command line would be split.
 
     Raises:
@@ -53,7 +53,7 @@ def unsplit_folder() -> Path:
     """
     usual = tempfile.gettempdir()
     for folder in (usual, *_USUAL):
-        if not is_split(folder) and os.access(folder, os.W_OK | os.X_OK):
+        if not needs_quoting(folder) and os.access(folder, os.W_OK | os.X_OK):
             return Path(folder)
     msg = (
         f"compilers can't use {usual}, as spaces, quotes or backslashes in a path split their"
@@ -62,7 +62,7 @@ def unsplit_folder() -> Path:
     raise UsageError(msg)
 
 
-def unsplit_link(folder: Path) -> Path:
+def link_without_spaces(folder: Path) -> Path:
     """Return a link to a folder, by which compilers can get at it; whoever asks for it removes it.
 
     It has the same name each time: one that a killed process left is used again.
@@ -71,7 +71,7 @@ def unsplit_link(folder: Path) -> Path:
         UsageError: it can't be made; says why.
     """
     digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
-    link = unsplit_folder() / f"dynamometer-{os.getuid()}-{digest}"
+    link = folder_without_spaces() / f"dynamometer-{os.getuid()}-{digest}"
     try:
         link.symlink_to(folder)
     except FileExistsError as error:

@@ -38,6 +38,7 @@ _GROUPS = (
 """How names begin of what torch, its compilers, kernels, runtimes, threads and allocators read."""
 _PLACES = ("_DIR", "_FILE", "_HOME", "_HOST", "_PATH", "_PORT", "_ROOT", "_URL")
 """How names end of what only says where something is."""
+_LOGGING = ("TORCH_LOGS_OUT", "TORCH_SHOW_CPP_STACKTRACES")
 _SECRET = ("AUTH", "CREDENTIAL", "KEY", "PASSWORD", "SECRET", "TOKEN")
 
 _TURN_OFF = {
@@ -59,7 +60,7 @@ def is_secret(name: str) -> bool:
 
 def is_recorded(name: str) -> bool:
     """Return whether a variable changes what is measured."""
-    if is_secret(name) or name.endswith(_PLACES):
+    if is_secret(name) or name.endswith(_PLACES) or name in _LOGGING:
         return False
     return name in VARIABLES or name.startswith(_GROUPS)
 
@@ -77,7 +78,7 @@ def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
 
 
-def what_is_off(environment: Mapping[str, str] = os.environ) -> list[str]:
+def why_not_compiled(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Say of each variable by which torch wouldn't compile, or not with what was asked for, why."""
     found = [each for each in _TURN_OFF if environment.get(each) == "1"]
     found += [each for each in _REPLACE if environment.get(each)]
@@ -92,7 +93,7 @@ def require_compiling() -> None:
     Raises:
         UnfitEnvironmentError: a variable has them be that; names all that do.
     """
-    found = what_is_off()
+    found = why_not_compiled()
     if found:
         msg = f"{'; '.join(found)}: unset {'it' if len(found) == 1 else 'them'}"
         raise UnfitEnvironmentError(msg)

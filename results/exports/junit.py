@@ -7,6 +7,7 @@ Source: the schema of Jenkins' xUnit plugin, which CI systems read.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -112,5 +113,8 @@ def _properties(pairs: Iterable[tuple[str, str]]) -> ET.Element:
 
 def _clean(text: str) -> str:
     """Return text without what a terminal would obey, which has all that XML 1.0 can't write."""
-    kept = "\t\n\r"
-    return "".join(each if each.isprintable() or each in kept else "\ufffd" for each in text)
+    return "".join(each if each.isprintable() or _is_space(each) else "\ufffd" for each in text)
+
+
+def _is_space(character: str) -> bool:
+    return character in "\t\n\r" or unicodedata.category(character) == "Zs"

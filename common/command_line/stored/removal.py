@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+import msgspec
 
 from dynamometer.common.command_line.stored.listing import megabytes
 from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, run_directory
@@ -18,6 +19,7 @@ from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
 from dynamometer.results.store.reading import file_bytes, from_json
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, read_manifest
+from dynamometer.results.values.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from dynamometer.common.command_line.options import Invocation
@@ -100,17 +102,25 @@ def _removable(directory: Path, asked: Request) -> _Found:
 
 
 def _is_left_of_run(directory: Path) -> bool:
-    """Return whether a directory holds what only run directories do.
+    """Return whether a directory holds a manifest or a record of ours, of a format that we know.
 
-    Those of other programs have one of these files as well, but not both, nor what is in ours.
+    Other programs have files of these names, too, and a later version can read runs of its own.
     """
+    with suppress(StoreError):
+        return bool(read_manifest(directory))
     events = directory / EVENTS
     with suppress(OSError, StoreError):
-        if (directory / MANIFEST).is_file():
-            return events.is_file() or bool(read_manifest(directory))
         line, _, _ = file_bytes(events).partition(b"\n")
-        return from_json(line, dict[str, object], str(events)).keys() >= {"run_id", "replicate"}
+        return from_json(line, _AnyRecord, str(events)).schema <= SCHEMA_VERSION
     return False
+
+
+class _AnyRecord(msgspec.Struct, frozen=True):
+    """What records of every format have."""
+
+    schema: int
+    run_id: str
+    replicate: int
 
 
 def _remove(directory: Path) -> None:

@@ -263,7 +263,7 @@ PERFORMANCE = Table[ArmRow](
             column_of(COMPILE_TIME, lambda row: row.arm.compile_s),
             Column(
                 "compression_ratio",
-                "Memory of eager over that of the arm: the loaded model and its calls.",
+                "What eager needs of memory over what the arm needs (the two columns that follow).",
                 _compression_ratio, "x", Better.HIGHER,
             ),
             Column(

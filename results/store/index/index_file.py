@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-_FORMAT = 3
+_FORMAT = 4
 _APPLICATION = 0x44594E4F
 """By which SQLite's files tell whose they are."""
 
@@ -77,7 +77,15 @@ UPDATE runs SET size = coalesce((SELECT size FROM directories d WHERE d.path = r
 _TO_FORMAT_3 = "UPDATE directories SET stamp = ''"
 """Format 3 has arms whose eager ended their process as eager ended: all runs are read again."""
 
-_STEPS = (_TO_FORMAT_2, _TO_FORMAT_3)
+_TO_FORMAT_4 = """
+UPDATE directories SET stamp = '';
+DELETE FROM points WHERE series IN (SELECT id FROM series WHERE metric = 'memory_ratio')
+    AND run IN (SELECT id FROM runs WHERE is_kept);
+"""
+"""Format 4 counts in memory ratios what arms keep: all runs are read again, but those that can't be
+lose theirs."""
+
+_STEPS = (_TO_FORMAT_2, _TO_FORMAT_3, _TO_FORMAT_4)
 """From each format to the next, beginning with the first."""
 
 

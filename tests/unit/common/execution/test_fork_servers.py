@@ -20,7 +20,7 @@ from dynamometer.common.execution import fork_server, fork_servers
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import ForkServer, Limits, Worker
 from dynamometer.common.interfaces.messages import Preload
-from dynamometer.common.machine.temporary import unsplit_folder
+from dynamometer.common.machine.temporary import folder_without_spaces
 from dynamometer.results.values.workers import Allocator
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_compilers_can_use_the_folder_of_temporary_files(
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "a b"))
     ForkServers(Path("log")).ready(plan, Allocator.KEEP)
     assert "TORCHINDUCTOR_CACHE_DIR" not in launched.servers[0].environment
-    assert launched.servers[0].environment["TMPDIR"] == str(unsplit_folder())
+    assert launched.servers[0].environment["TMPDIR"] == str(folder_without_spaces())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("TMPDIR", raising=False)
     launched = scripted(monkeypatch, [True])

@@ -17,7 +17,7 @@ from dynamometer.common.execution.executors.local import LocalExecutor
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.process import Limits, Worker
 from dynamometer.common.interfaces.messages import Ended, Findings, Progress, Report
-from dynamometer.common.machine.temporary import is_split
+from dynamometer.common.machine.temporary import needs_quoting
 from dynamometer.common.studies.parity.corpus_files import CorpusFiles
 from dynamometer.common.studies.parity.summary import summarize
 from dynamometer.results.values.cases import BASELINE
@@ -303,7 +303,7 @@ def test_compilers_can_use_the_path_of_the_caches(
     for replicate in range(2):
         executor.execute(plan.cases[0], replicate)
     assert servers.found == [[], ["graph"]]
-    assert not any(is_split(each) for each in servers.cache_dirs)
+    assert not any(needs_quoting(each) for each in servers.cache_dirs)
     assert [*directory.rglob("graph")]
     executor.close()
     assert [each.name for each in directory.iterdir()] == ["logs"]

@@ -119,7 +119,6 @@ def test_variables_are_named(tmp_path: Path, name: str, subject: str) -> None:
         ("OMP_NUM_THREADS=0", False),
         ("OMP_NUM_THREADS=", False),
         ("OMP_NUM_THREADS=4, 2", True),
-        ("MKL_NUM_THREADS=2.5", False),
         ("OMP_PROC_BIND=TRUE", True),
         ("OMP_PROC_BIND=spread,close", True),
         ("OMP_PROC_BIND=2", False),
@@ -132,7 +131,7 @@ def test_values_that_are_ignored(tmp_path: Path, setting: str, *, is_read: bool)
     name, _, text = setting.partition("=")
     found = examine(tmp_path, environment={name: text})
     finding = found["spinning" if "WAIT" in name else "threads"].finding
-    assert finding == (setting if is_read else f"{setting} (ignored: it can't be that)")
+    assert finding == (setting if is_read else f"{setting} (ignored: no valid value)")
 
 
 def test_what_turns_compiling_off_is_unfit(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from dynamometer.common.errors import UsageError
 from dynamometer.common.machine import temporary
 from dynamometer.common.machine.temporary import (
-    is_split,
+    folder_without_spaces,
+    link_without_spaces,
+    needs_quoting,
     temporary_files_in,
-    unsplit_folder,
-    unsplit_link,
 )
 
 
@@ -33,7 +33,7 @@ def test_files_that_are_left_lie_in_the_folder(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_splits_a_command_line(path: str, *, expected: bool) -> None:
     """Spaces, quotes and backslashes; not what is a word by itself."""
-    assert is_split(path) is expected
+    assert needs_quoting(path) is expected
 
 
 def test_the_folder_that_compilers_can_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,12 +42,12 @@ def test_the_folder_that_compilers_can_use(tmp_path: Path, monkeypatch: pytest.M
     usual.mkdir()
     monkeypatch.setattr(temporary, "_USUAL", (str(tmp_path / "not there"), str(usual)))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert unsplit_folder() == tmp_path
+    assert folder_without_spaces() == tmp_path
     monkeypatch.setattr(tempfile, "tempdir", str(spaced))
-    assert unsplit_folder() == usual
+    assert folder_without_spaces() == usual
     monkeypatch.setattr(temporary, "_USUAL", ())
     with pytest.raises(UsageError, match=r"a b, .*: set TMPDIR"):
-        unsplit_folder()
+        folder_without_spaces()
 
 
 def test_a_link_that_was_left_is_used_again(
@@ -56,12 +56,12 @@ def test_a_link_that_was_left_is_used_again(
     """By whoever links the same folder; something else in its place is not touched."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = tmp_path / "My Project"
-    link = unsplit_link(folder)
+    link = link_without_spaces(folder)
     assert (link.parent, link.readlink()) == (tmp_path, folder)
-    assert unsplit_link(folder) == link
-    assert unsplit_link(tmp_path / "it's") != link
+    assert link_without_spaces(folder) == link
+    assert link_without_spaces(tmp_path / "it's") != link
     link.unlink()
     link.write_text("of others")
     with pytest.raises(UsageError, match=f"{link} is in the way"):
-        unsplit_link(folder)
+        link_without_spaces(folder)
     assert link.read_text() == "of others"

@@ -257,6 +257,12 @@ def test_what_is_escaped_is_read_as_it_was() -> None:
     assert "ö" in json_text("ö")
 
 
+def test_junit_keeps_spaces_of_every_script() -> None:
+    """U+3000 and U+00A0 are no characters that a terminal obeys."""
+    suite = ET.fromstring(text(junit.export, stored.run_of([passing("a\u3000b\u00a0c")])))[0]
+    assert {each.get("name") for each in suite.iter("testcase")} == {"a\u3000b\u00a0c"}
+
+
 def test_junit_skips_what_was_not_run() -> None:
     """A case that an interrupted run did not come to is no pass."""
     run = stored.run_of([passing()], factories.case("dcgan"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,8 +133,24 @@ def test_rm_of_damaged_runs_refuses_what_is_none(
     for text in ('{"event": "click"}\n', "{\n", "[]\n", ""):
         (other / store.EVENTS).write_text(text)
         assert "--damaged" not in refused(capsys, other)
+        (other / store.MANIFEST).write_text('{"short_name": "web"}')  # of one with both
+        assert "--damaged" not in refused(capsys, other)
+        (other / store.MANIFEST).unlink()
     assert "is not a run directory" in refused(capsys, run.parent)
     assert "is not a run directory" in refused(capsys, tmp_path / "nowhere")
+
+
+def test_rm_of_damaged_runs_refuses_what_a_later_version_reads(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It isn't damaged."""
+    for file in (store.MANIFEST, store.EVENTS):
+        text = (run / file).read_text()
+        (run / file).write_text(re.sub(r'"schema": ?\d+', '"schema": 99', text))
+    found = said(capsys, "rm", "--yes", run, code=2)
+    assert "is of format 99" in found
+    assert "--damaged" not in found
+    assert "is of format 99" in refused(capsys, run)
 
 
 def test_rm_of_damaged_runs_refuses_what_is_elsewhere_or_in_use(

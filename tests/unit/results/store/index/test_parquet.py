@@ -294,9 +294,9 @@ def test_a_disk_that_is_found_to_be_full_at_the_end(
 def test_without_pyarrow(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said what to install."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(StoreError, match=r"pip install 'dynamometer\[parquet\]'"):
+    with pytest.raises(StoreError, match=r"pip install '\.\[parquet\]' in a clone"):
         read(path)
-    with pytest.raises(StoreError, match=r"pip install 'dynamometer\[parquet\]'"):
+    with pytest.raises(StoreError, match=r"pip install '\.\[parquet\]' in a clone"):
         parquet.write(path, [PART])
 
 

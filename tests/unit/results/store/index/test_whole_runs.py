@@ -167,6 +167,30 @@ def test_all_or_nothing(index: Index, found: Callable[[], Iterator[Part]], says:
     assert add(index.file, "a file", [handed("c", 1.0)]) == (1, 1, 0)
 
 
+def test_memory_ratios_of_format_3_go(tmp_path: Path) -> None:
+    """What an arm keeps was no part of them; a run without a directory can't be read again."""
+    path = tmp_path / "index.sqlite"
+    with sqlite3.connect(path) as old:
+        old.executescript(index_file._TABLES)
+        for run_id, is_kept in ((1, 1), (2, 0)):
+            old.execute("INSERT INTO runs VALUES (?, ?, '', '', '{}', 0, ?)",
+                        (run_id, str(run_id), is_kept))  # fmt: skip
+        for series, metric in ((1, "memory_ratio"), (2, "speedup")):
+            old.execute("INSERT INTO series VALUES (?, '', '', ?, '', '', '', '', '')",
+                        (series, metric))  # fmt: skip
+            for run_id in (1, 2):
+                old.execute("INSERT INTO points VALUES (?, ?, 'pass', 1, 1, 1, 0, 1, NULL)",
+                            (series, run_id))  # fmt: skip
+        old.execute("INSERT INTO directories VALUES ('/runs/2', 'stamp', 5, '2')")
+        old.execute(f"PRAGMA application_id = {index_file._APPLICATION}")
+        old.execute("PRAGMA user_version = 3")
+    old.close()
+    with IndexFile(path) as file:
+        left = file.read("SELECT series, run FROM points ORDER BY series, run")
+        assert left == [(1, 2), (2, 1), (2, 2)]
+        assert file.read("SELECT stamp FROM directories") == [("",)]  # to be read again
+
+
 def test_an_index_of_the_format_before(tmp_path: Path) -> None:
     """It is made one of this, with all that it holds, and how much each run is of."""
     path = tmp_path / "index.sqlite"
