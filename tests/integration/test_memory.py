@@ -9,6 +9,7 @@ import pytest
 from conftest import hostile_manifest, run_manifest
 
 from dynamometer.common.studies.speedup.memory import Memory
+from dynamometer.results.statistics.memory import COMPILERS_BYTES
 from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.values.workers import Allocator
 
@@ -65,7 +66,7 @@ def test_what_a_backend_keeps_is_left_behind(measured: CaseSummary) -> None:
 
 
 def test_the_ratio_is_of_what_is_needed(measured: CaseSummary) -> None:
-    """The same kernels have 1; more memory in calls less than that; and a hoard has none."""
+    """The same kernels have 1; more memory in calls less than that, and so has a hoard."""
     ratios = {arm.name.split(":")[-1]: measured.compression(arm) for arm in measured.arms}
     for name in ("eager", "keeps_16_mib"):
         assert ratios[name].ratio == pytest.approx(1.0, abs=0.05)
@@ -73,8 +74,10 @@ def test_the_ratio_is_of_what_is_needed(measured: CaseSummary) -> None:
     assert needed is not None
     expected = needed / (needed + 32 * factories.MIB)
     assert ratios["takes_32_mib_more"].ratio == pytest.approx(expected, abs=0.05)
-    assert ratios["keeps_128_mib"].ratio is None
-    assert "MiB behind" in (ratios["keeps_128_mib"].reason or "")
+    hoard = ratios["keeps_128_mib"].ratio
+    assert hoard is not None
+    kept = needed / hoard - needed  # with what compilers leave, which is 40 MiB at most
+    assert 128 * factories.MIB - COMPILERS_BYTES < kept < 128 * factories.MIB
 
 
 def test_memory_is_measured_twice() -> None:

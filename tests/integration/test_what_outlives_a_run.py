@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dynamometer.common.ending import ExitCode
 from dynamometer.results.store import store
 from dynamometer.results.values.records import Status
 
@@ -157,7 +158,7 @@ def test_a_fork_server_is_killed_or_stopped(tmp_path: Path, mark: str) -> None:
     """A model ends what it was forked from: that is its own loss, and `--timeout` holds."""
     run = start(tmp_path, mark, "-x", "hangs", "--timeout", "40")
     try:
-        assert run.wait(LONG_S) == 0
+        assert run.wait(LONG_S) == ExitCode.FAULT
         wait_until(lambda: marked(mark) == 0)
     finally:
         run.kill()
