@@ -93,15 +93,21 @@ def carried_out(
     Raises:
         ImportError: a module isn't there that is needed in the middle of a run.
     """
+    from dynamometer.results.reports.texts import count_text
+    from dynamometer.results.store.overview import read_overview
+
     faults: Faults = {}
+
+    def say_way_on(when: str, *, is_new: bool) -> bool:
+        return _say_way_on(when, directory, _without(request, faults), is_new=is_new)
+
     try:
         code = action(faults)
     except KeyboardInterrupt:
-        _say_way_on("interrupted; to finish", directory, _without(request, faults), is_new=is_new)
+        say_way_on("interrupted; to finish", is_new=is_new)
         raise
     except ModuleNotFoundError as error:
-        way = _without(request, faults)
-        if not _say_way_on("to go on later", directory, way, is_new=is_new):
+        if not say_way_on("to go on later", is_new=is_new):
             raise
         raise ImportError(*error.args) from error  # as it was, it means that nothing was run
     except Exception as error:
@@ -109,13 +115,13 @@ def carried_out(
         is_quoted = isinstance(error, DynamometerError) and str(directory) in str(error)
         # Where `resume` was blocked, it is no way on.
         if is_new or not isinstance(error, BlockedError):
-            way = _without(request, faults)
-            _say_way_on("to go on later", directory, way, is_new=is_new and not is_quoted)
+            say_way_on("to go on later", is_new=is_new and not is_quoted)
         raise
-    request = _without(request, faults)
     if code == ExitCode.INTERRUPTED:
-        _say_way_on("interrupted; to finish", directory, request, is_new=is_new)
-    elif _say_what_is_attempted_again(directory, request):
+        say_way_on("interrupted; to finish", is_new=is_new)
+    elif count := read_overview(directory).infra:
+        ended = f"{count_text(count, 'case')} ended by a fault of the harness"
+        say_way_on(f"{ended}; to attempt {'it' if count == 1 else 'them'} again", is_new=False)
         return code or ExitCode.FAULT
     return code
 
@@ -149,19 +155,6 @@ def execute(
             if not preparing.prepare(manifest, directory, notes):
                 return ExitCode.INTERRUPTED
         return session.run(events)
-
-
-def _say_what_is_attempted_again(directory: Path, request: Request) -> bool:
-    """Return whether cases ended by a fault of the harness; say how many, and how to go on."""
-    from dynamometer.results.reports.texts import count_text
-    from dynamometer.results.store.overview import read_overview
-
-    count = read_overview(directory).infra
-    if count:
-        ended = f"{count_text(count, 'case')} ended by a fault of the harness"
-        them = "it" if count == 1 else "them"
-        _say_way_on(f"{ended}; to attempt {them} again", directory, request, is_new=False)
-    return count > 0
 
 
 def _say_way_on(when: str, directory: Path, request: Request, *, is_new: bool) -> bool:

@@ -80,11 +80,10 @@ def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def why_not_compiled(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Say of each variable by which torch wouldn't compile, or not with what was asked for, why."""
-    found = [each for each in _TURN_OFF if environment.get(each) == "1"]
-    found += [each for each in _REPLACE if environment.get(each)]
-    effects = {**_TURN_OFF, **_REPLACE}
+    effects = {name: does for name, does in _TURN_OFF.items() if environment.get(name) == "1"}
+    effects |= {name: does for name, does in _REPLACE.items() if environment.get(name)}
     shown = recorded(environment)
-    return [f"{each}={shown[each]} {effects[each]}" for each in found]
+    return [f"{name}={shown[name]} {does}" for name, does in effects.items()]
 
 
 def require_compiling() -> None:
