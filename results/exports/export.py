@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from dynamometer.results.reports.texts import is_shown
 from dynamometer.results.statistics.summary import by_case, summarize_case
 from dynamometer.results.values.records import unfinished
 
@@ -112,7 +113,7 @@ def json_text(value: object, indent: int | None = 2) -> str:
         ValueError: it holds NaN or an infinity, which JSON has no word for.
     """
     text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
-    shown = (each if each.isprintable() or each == "\n" else _escaped(each) for each in text)
+    shown = (each if is_shown(each) or each == "\n" else _escaped(each) for each in text)
     return "".join(shown) + "\n"
 
 

@@ -7,13 +7,13 @@ Source: the schema of Jenkins' xUnit plugin, which CI systems read.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.figures import figures
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.records import Status
 
@@ -113,8 +113,4 @@ def _properties(pairs: Iterable[tuple[str, str]]) -> ET.Element:
 
 def _clean(text: str) -> str:
     """Return text without what a terminal would obey, which has all that XML 1.0 can't write."""
-    return "".join(each if each.isprintable() or _is_space(each) else "\ufffd" for each in text)
-
-
-def _is_space(character: str) -> bool:
-    return character in "\t\n\r" or unicodedata.category(character) == "Zs"
+    return printable(text, instead="\ufffd", kept="\t\n\r")

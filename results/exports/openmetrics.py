@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.results.exports.export import Document
 from dynamometer.results.exports.figures import certain_figures
+from dynamometer.results.reports.texts import printable
 from dynamometer.results.statistics.summary import is_counted
 from dynamometer.results.values.records import Status
 
@@ -136,5 +137,5 @@ def _braced(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    text = "".join(each if each.isprintable() or each == "\n" else "\ufffd" for each in text)
+    text = printable(text, instead="\ufffd", kept="\n")
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,22 @@ def in_source(text: str) -> str:
     return _RESUMED.sub(r"the rest of \1, from line \2", text)
 
 
-def printable(text: str) -> str:
-    """Return text of one line without what a terminal would obey rather than show."""
+def is_shown(character: str) -> bool:
+    """Say whether a terminal shows a character, as it does all kinds of spaces, or obeys it."""
+    return character.isprintable() or unicodedata.category(character) == "Zs"
+
+
+def printable(text: str, instead: str = " ", kept: str = "") -> str:
+    """Return text without what a terminal would obey rather than show.
+
+    Args:
+        text: of one line.
+        instead: what stands for each character that is left out.
+        kept: characters that stay besides, such as ends of lines where text may have several.
+    """
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else " " for each in text)
+    return "".join(each if is_shown(each) or each in kept else instead for each in text)
 
 
 def cell(text: str) -> str:
