@@ -55,6 +55,7 @@ class ProgressLine:
         self._counts: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self._started = time.monotonic()
+        self._seen_s = 0.0  # when the last record was made
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -96,6 +97,7 @@ class ProgressLine:
         for stage, seconds in record.seconds.items():
             self.seconds[stage] += seconds
         self._shares[record.case.id] = self._share_of(record)
+        self._seen_s = time.monotonic() - self._started
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
@@ -125,12 +127,12 @@ class ProgressLine:
         )
 
     def _left(self) -> str:
-        """Return how long the rest takes: by the estimate first, by what was seen later on."""
-        share = sum(self._shares.values()) / self._open if self._open else 1.0
-        elapsed_s = time.monotonic() - self._started
-        seen_s = elapsed_s * (1 - share) / share if share else self._estimate_s
-        left_s = share * seen_s + (1 - share) * max(0.0, self._estimate_s - elapsed_s)
-        return f"about {duration(left_s)} left"
+        """Return how long the rest takes: the estimate counts as much as one case that was seen."""
+        one = 1.0 / max(self._open, 1)
+        share = sum(self._shares.values()) * one if self._open else 1.0
+        whole_s = (one * self._estimate_s + self._seen_s) / (one + share)
+        since_s = time.monotonic() - self._started - self._seen_s
+        return f"about {duration(max(0.0, (1 - share) * whole_s - since_s))} left"
 
     def _share_of(self, record: Record) -> float:
         """Return how much of a case is done with a replicate of it.

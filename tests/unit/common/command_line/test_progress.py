@@ -47,7 +47,7 @@ def test_one_plain_line_for_each_replicate(capsys: pytest.CaptureFixture[str]) -
         factories.record(factories.case("b"), replicate=1, outcome=failed),
     ]
     first, second = lines(capsys, records, 100.0).splitlines()
-    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 50 s left"
+    assert first == "[0/2 done] a replicate 0: pass in 3.2 s, about 25 s left"
     assert second.startswith("[1/2 done] b replicate 1: oom in 3.0 s, about ")
     assert "\x1b" not in first + second
 
@@ -60,13 +60,13 @@ def test_names_are_not_taken_for_markup(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_left_shrinks_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The estimate counts at first; what has been seen takes over."""
+    """The estimate counts as one case; here each takes no time."""
     records = [factories.record(factories.case(str(index))) for index in range(10)]
     text = lines(capsys, records, 40.0)
     left = [int(found) for found in re.findall(r"about (\d+) s left", text)]
     assert len(left) == 10
     assert left == sorted(left, reverse=True)
-    assert (left[0], left[-1]) == (36, 0)
+    assert (left[0], left[-1]) == (18, 0)
 
 
 def test_a_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,10 +82,11 @@ def test_replicates_count(
 
     The first takes twice as long as a later one.
     """
-    now = iter([0.0, *(20.0 + 10.0 * each for each in range(20))])
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(now)))
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     with ProgressLine(1, 10, 110.0, "replicate {}".format) as progress:
         for index in range(made):
+            clock.now += 10.0 if index else 20.0
             stopped = StopReason.REPLICATES if index == 9 else None
             progress.record_made(
                 factories.record(factories.case("a"), replicate=index, stopped=stopped)
@@ -104,3 +105,19 @@ def test_cases_that_had_ended_before_take_no_time(capsys: pytest.CaptureFixture[
         progress.record_made(msgspec.structs.replace(record, stopped=StopReason.REPLICATES))
     assert "about 9 min left" in capsys.readouterr().err
     assert progress.seconds == {"measure": 60.0}
+
+
+@pytest.mark.parametrize(("ended", "left"), [(1, "1.0 h"), (3, "1.4 h"), (30, "58 min")])
+def test_an_estimate_that_is_far_off_is_soon_given_up(
+    ended: int, left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 60 cases of two minutes, said to take 5 minutes in all, 5 seemed left after each."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    with ProgressLine(60, 1, 300.0, "replicate {}".format) as progress:
+        for index in range(ended):
+            clock.now += 120.0
+            record = factories.record(factories.case(f"m{index}"), stopped=StopReason.REPLICATES)
+            progress.record_made(record)
+            progress.case_ended(record.case)
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")
