@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.checking.looking import Call, Look, Taker, make_call
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo.accuracy.deviation import MOST_ROUNDING
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,10 +69,9 @@ class Checks:
                 f"by {often[worst]:.0%}: smaller errors don't show there"
             )
         if seldom:
-            more = f" and {len(seldom) - 1} more" if len(seldom) > 1 else ""
             hidden.append(
-                f"farther from eager's than rounding usually takes them: {seldom[0]}{more}; "
-                "smaller errors don't show there"
+                "farther from eager's than rounding usually takes them: "
+                f"{first_of(seldom, 1, ' ')}; smaller errors don't show there"
             )
         return (*self.unchecked, *hidden)
 

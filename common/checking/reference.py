@@ -48,6 +48,7 @@ from dynamometer.dynamo.accuracy.rounding import (
     multiplied_in_tf32,
 )
 from dynamometer.results.values.cases import Dtype, Mode
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -342,8 +343,7 @@ def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
         if is_result(path) and isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
         if path in other and are_identical({path: leaf}, {path: other[path]})
     ]
-    more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-    return f"{same[0]}{more}: other inputs don't change it" if same else None
+    return f"{first_of(same, 1, ' ')}: other inputs don't change it" if same else None
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
@@ -354,11 +354,7 @@ def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:
         "plain attributes, which a call writes": attributes,
         "all zeros or ones, and could be left out": undecided,
     }
-    return tuple(
-        f"{paths[0]}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''}: {why}"
-        for why, paths in found.items()
-        if paths
-    )
+    return tuple(f"{first_of(paths, 1, ' ')}: {why}" for why, paths in found.items() if paths)
 
 
 def _undecided_state(loaded: LoadedModel) -> list[str]:

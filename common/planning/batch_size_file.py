@@ -8,6 +8,7 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.workload_options import BATCH_SIZE_FILE
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import file_text
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,9 +43,8 @@ def asked_batch_sizes(
     unknown = [name for name in found if name not in known]
     if not unknown:
         return found, []
-    more = len(unknown) - _MOST_NAMED
-    names = ", ".join(unknown[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-    return found, [f"--batch-size-file {path} names models that the suite does not have: {names}"]
+    told = f"--batch-size-file {path} names models that the suite does not have"
+    return found, [f"{told}: {first_of(unknown, _MOST_NAMED)}"]
 
 
 def read_batch_sizes(path: Path) -> dict[str, int]:

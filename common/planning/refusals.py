@@ -23,6 +23,7 @@ from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reaso
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import NO_OVERRIDES, TORCHSCRIPT, Dtype, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -276,7 +277,7 @@ def refuse_fixed_sizes(study: Study, plan: RunPlan) -> None:
         UsageError: no model lets its sizes be varied.
     """
     if {skip_reason(study, plan, case) for case in plan.cases} == {FIXED_SIZES}:
-        names = ", ".join(case.model for case in plan.cases[:3])
+        names = first_of([case.model for case in plan.cases])
         msg = f"no size of {names} can be varied, as they set their own"
         argument = registry.suite(plan.suite).batch_size_argument
         if argument:

@@ -18,6 +18,7 @@ from dynamometer.common.interfaces.workload_options import (
     QUICK,
     TOTAL_PARTITIONS,
 )
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,9 +90,8 @@ def select(
         msg = "the suite has no quick selection: leave out --quick; -k and -x choose models"
         raise NothingSelectedError(msg)
     if wanted and not chosen:
-        names_wanted = ", ".join(spec.name for spec in wanted[:_MOST_NAMED])
-        others = ", ..." if len(wanted) > _MOST_NAMED else ""
-        msg = f"the quick selection has none of these: {names_wanted}{others}; leave out --quick"
+        names_wanted = first_of([spec.name for spec in wanted])
+        msg = f"the quick selection has none of these: {names_wanted}; leave out --quick"
         raise NothingSelectedError(msg)
     if not part:
         msg = (
@@ -105,8 +105,6 @@ def select(
 _THEIR_FILE = "path:"
 """How PyTorch's harness is told of a file: `--only path:FILE,class:NAME`."""
 
-_MOST_NAMED = 3
-"""Models, of which a message tells."""
 
 _MOST_NAME_BYTES = 200
 """Of a model: files are named after it, and few file systems allow more than 255."""

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
 
 from dynamometer.models.suites.written_tables import assigned, parsed, refuse_unreadable, statements
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,8 +21,6 @@ Sizes = dict[str, int | None]
 """Builders, each with the default of its argument `batch_size`; `None` where it has no number."""
 
 _USUAL_TABLE = "MODELS"
-_MOST_NAMED = 3
-"""Functions, of which a note tells."""
 _BATCH_SIZE = "batch_size"
 
 _NOT_WRITTEN = (
@@ -91,9 +90,8 @@ def left_out(path: Path) -> tuple[str, ...]:
     names = [each for each in written.public if each not in used]
     if not names:
         return ()
-    some = ", ".join([*names[:_MOST_NAMED], *["..."] * (len(names) > _MOST_NAMED)])
     told = f"{_USUAL_TABLE} takes the place of the functions of {path}, of which it leaves out"
-    return (f"{told} {len(names)}: {some}; to run one, name it: {path}::{names[0]}",)
+    return (f"{told} {len(names)}: {first_of(names)}; to run one, name it: {path}::{names[0]}",)
 
 
 def table_of(path: Path, name: str) -> str | None:

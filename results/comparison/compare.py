@@ -19,6 +19,7 @@ from dynamometer.results.comparison.table import tables
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.comparison import Comparison, Count, SideSummary
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -125,12 +126,7 @@ def _nothing_in_common(before: Side, after: Side) -> str:
 def _some(side: Side) -> str:
     """Name the first arms of cases of a side."""
     names = [f"{each.identity['model']} {each.arm}" for each in side.entries]
-    others = ["..."] * (len(names) > _MOST_NAMED)
-    return ", ".join([*names[:_MOST_NAMED], *others]) or "nothing"
-
-
-_MOST_NAMED = 3
-"""Arms of cases, of which a message tells."""
+    return first_of(names) or "nothing"
 
 
 _OF_EVERY_CASE = ("mode", "device", "dtype", "shapes", "scale", "settings")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.results.values.listing import first_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dynamometer.results.values.cases import RunPlan
     from dynamometer.results.values.records import Manifest, Record
-
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,8 @@ class RunRecords:
         """What to say of the lines that are left out; `None` where there are none."""
         if not self.strays:
             return None
-        more = f"; and {len(self.strays) - _NAMED} more" if len(self.strays) > _NAMED else ""
-        return (
-            f"{len(self.strays)} line(s) of events.jsonl are not counted:"
-            f" {'; '.join(self.strays[:_NAMED])}{more}"
-        )
+        told = first_of(self.strays, between="; ")
+        return f"{len(self.strays)} line(s) of events.jsonl are not counted: {told}"
 
 
 def belonging(manifest: Manifest, records: Iterable[Record]) -> RunRecords:

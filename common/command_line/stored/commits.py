@@ -17,6 +17,7 @@ from dynamometer.results.history import commits
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import RunState, read_overview
+from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,11 +142,10 @@ def _nothing_of(name: str, commit: str, known: IndexedRuns, refused: Sequence[st
         if commits.is_of(commits.changed_commit_of(each), commit)
     ]
     reasons = [*refused, *changed]
-    rest = f", and {len(reasons) - _MOST_NAMED} more" * (len(reasons) > _MOST_NAMED)
     of = "" if commit.startswith(name) else f" ({name})"
     text = f"no finished run was made on the commit {commit[:_SHOWN]}{of}"
     if reasons:
-        text += f" [{'; '.join(reasons[:_MOST_NAMED])}{rest}]"
+        text += f" [{first_of(reasons, _MOST_NAMED, '; ')}]"
     others = {
         found: each.created_at[:10]
         for each in reversed(known.runs)

@@ -23,6 +23,7 @@ from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, 
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.listing import first_of
 from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:
@@ -122,10 +123,9 @@ def _wide_lines(cases: Sequence[CaseSummary]) -> list[str]:
     )
     if not wide:
         return []
-    needed = [f"{name} {count}" for count, name in wide[:_NAMED]]
-    needed += [f"and {len(wide) - _NAMED} more"] * (len(wide) > _NAMED)
+    needed = first_of([f"{name} {count}" for count, name in wide], _NAMED)
     text = f"less precise than --target: {len(wide)} of {len(known)} speedups"
-    return ["", f"{text}; enough replicates (-r) would be: {', '.join(needed)}"]
+    return ["", f"{text}; enough replicates (-r) would be: {needed}"]
 
 
 _NAMED = 8

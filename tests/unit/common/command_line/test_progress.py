@@ -27,6 +27,14 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Give a clock that stands until a test sets it forward."""
+    stopped = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: stopped.now))
+    return stopped
+
+
 def lines(capsys: pytest.CaptureFixture[str], records: Sequence[Record], estimate_s: float) -> str:
     """Watch records go by, and give what was printed on standard error."""
     with ProgressLine(len(records), 1, estimate_s, "replicate {}".format) as progress:
@@ -76,14 +84,12 @@ def test_a_run_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(("made", "left"), [(5, "50 s"), (9, "10 s"), (10, "0 s")])
 def test_replicates_count(
-    made: int, left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    made: int, left: str, capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
 ) -> None:
     """Of a case that has had nine of its ten replicates a tenth is left, of one that ended nothing.
 
     The first takes twice as long as a later one.
     """
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     with ProgressLine(1, 10, 110.0, "replicate {}".format) as progress:
         for index in range(made):
             clock.now += 10.0 if index else 20.0
@@ -94,14 +100,16 @@ def test_replicates_count(
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")
 
 
-def test_cases_that_had_ended_before_take_no_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cases_that_had_ended_before_take_no_time(
+    capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
+) -> None:
     """After `resume` nine tenths seemed done when one of ten that were left was."""
     cases = [factories.case(f"m{number}") for number in range(100)]
     with ProgressLine(100, 1, 600.0, "replicate {}".format, earlier=90) as progress:
         for case in cases[:90]:
             progress.case_ended(case)
         record = factories.record(cases[90], seconds={"measure": 60.0})
-        progress._started -= 60.0
+        clock.now += 60.0
         progress.record_made(msgspec.structs.replace(record, stopped=StopReason.REPLICATES))
     assert "about 9 min left" in capsys.readouterr().err
     assert progress.seconds == {"measure": 60.0}
@@ -109,11 +117,9 @@ def test_cases_that_had_ended_before_take_no_time(capsys: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("ended", "left"), [(1, "1.0 h"), (3, "1.4 h"), (30, "58 min")])
 def test_an_estimate_that_is_far_off_is_soon_given_up(
-    ended: int, left: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ended: int, left: str, capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
 ) -> None:
     """Of 60 cases of two minutes, said to take 5 minutes in all, 5 seemed left after each."""
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock.now))
     with ProgressLine(60, 1, 300.0, "replicate {}".format) as progress:
         for index in range(ended):
             clock.now += 120.0

@@ -66,5 +66,5 @@ def test_models_that_the_suite_has_not_are_named(tmp_path: Path) -> None:
     assert sizes == {"hf_Bret": 3}
     assert note == f"--batch-size-file {path} names models that the suite does not have: hf_Bret"
     path.write_text("".join(f"{name},1\n" for name in "abcdefg"))
-    assert asked_batch_sizes(request, specs)[1][0].endswith(": a, b, c, d, e and 2 more")
+    assert asked_batch_sizes(request, specs)[1][0].endswith(": a, b, c, d, e, and 2 more")
     assert asked_batch_sizes(defaults(run_options()), specs) == ({}, [])

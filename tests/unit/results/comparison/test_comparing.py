@@ -144,7 +144,7 @@ def test_nothing_in_common() -> None:
 
 @pytest.mark.parametrize(
     ("models", "has"),
-    [(1, "m0 ts"), (3, "m0 ts, m1 ts, m2 ts"), (4, "m0 ts, m1 ts, m2 ts, ...")],
+    [(1, "m0 ts"), (3, "m0 ts, m1 ts, m2 ts"), (4, "m0 ts, m1 ts, m2 ts, and 1 more")],
 )
 def test_nothing_in_common_says_whether_there_is_more(models: int, has: str) -> None:
     """Three arms of cases are named."""
