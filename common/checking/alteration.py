@@ -17,6 +17,7 @@ from dynamometer.common.checking.snapshots import (
 )
 from dynamometer.common.checking.steps import copied_inputs
 from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.leaves import OFFSETS
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     graph, and the longest of many lengths are the same in any order. Where a row has some of them
     more than once, one becomes what is beside it, as how many are zero is the same in any order,
     too. Where all are the same, as in a mask that leaves nothing out, the last ones are others. In
-    inference weights and buffers stay: a backend may take them for constants.
+    inference weights and buffers stay: a backend may take them for constants. Where the rows of a
+    nested tensor begin is part of its shape, and stays.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
     for path, each in once.values():
-        if not isinstance(each, torch.Tensor) or each.is_nested:
+        if not isinstance(each, torch.Tensor) or each.is_nested or path.endswith(OFFSETS):
             continue
         value = _written(each)
         if not has_arithmetic(value):
@@ -113,6 +115,7 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     same = tuple(
         f"{path}: indices" if _has_indices(each) else path
         for path, each in now.items()
+        if not path.endswith(OFFSETS)
         if isinstance(each, np.ndarray)  # of text, or of memory that torch can't write to
         or (isinstance(each, torch.Tensor) and _is_same(before[path], each))
     )
@@ -121,7 +124,8 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     moved = (
         f"{path} (its whole numbers only change places)"
         for path, each in now.items()
-        if isinstance(each, torch.Tensor) and path not in same and _could_count_otherwise(each)
+        if isinstance(each, torch.Tensor) and not path.endswith(OFFSETS)
+        if path not in same and _could_count_otherwise(each)
     )
     return (*same, *moved)
 

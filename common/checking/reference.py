@@ -41,6 +41,7 @@ from dynamometer.dynamo.accuracy.accuracy import (
 from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.deviation import multiples_of
 from dynamometer.dynamo.accuracy.expected import are_identical
+from dynamometer.dynamo.accuracy.leaves import OFFSETS
 from dynamometer.dynamo.accuracy.rounding import (
     DrawsOf,
     OtherKernels,
@@ -340,7 +341,8 @@ def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
     same = [
         path
         for path, leaf in first.items()
-        if is_result(path) and isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
+        if is_result(path) and not path.endswith(OFFSETS)
+        if isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
         if path in other and are_identical({path: leaf}, {path: other[path]})
     ]
     return f"{first_of(same, 1, ' ')}: other inputs don't change it" if same else None

@@ -190,10 +190,12 @@ class WithLoss(nn.Module):
 
 def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the numbers of a tensor that has no single shape, or not each element, in a row."""
+    if tensor.layout is torch.jagged:
+        return tensor.contiguous().values()
     if tensor.is_nested:
         return torch.cat([each.reshape(-1) for each in tensor.unbind()])
-    if tensor.layout is torch.sparse_coo:
-        return tensor.coalesce().values()
+    if tensor.layout is torch.sparse_coo:  # how many it stores is not known while compiling
+        return tensor.to_dense()
     return tensor if tensor.layout is torch.strided else tensor.values()
 
 

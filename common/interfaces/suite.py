@@ -118,7 +118,8 @@ def _refused(tree: Any) -> dict[int, Any]:
     """Copy the tensors of a tree that refuse to be deep-copied, by `id`, as a memo has them.
 
     These are such as were computed with gradients, as by the old `weight_norm`, which a forward
-    computes anew, and those of compressed layouts.
+    computes anew, and those of compressed layouts. A deep copy of a nested one has other offsets
+    than what is computed of it, which its backward refuses.
     """
     torch = sys.modules["torch"]  # the parent doesn't import it, and copies nothing
     memo: dict[int, Any] = {}
@@ -137,7 +138,7 @@ def _refused(tree: Any) -> dict[int, Any]:
             continue
         elif value.grad_fn is not None:
             memo[id(value)] = value.detach().clone()
-        elif value.layout in compressed:
+        elif value.layout in compressed or value.is_nested:
             memo[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
     return memo
 

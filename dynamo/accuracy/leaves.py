@@ -119,6 +119,8 @@ def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[st
         yield from _walk(child, (path + step).removeprefix("."), above | {id(tree)})
 
 
+OFFSETS = ".offsets()"
+"""How the path of where the rows of a nested tensor begin ends."""
 _IN_ORDER = (list, tuple, KeysView, ValuesView, ItemsView, Iterator)
 _PLAIN = (Number, str, bytes, AbstractSet, np.ndarray, np.generic, torch.nn.Module, type, enum.Enum)
 
@@ -145,7 +147,7 @@ def _step(key: object) -> str:
 def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
     if tensor.layout is torch.jagged:
         offsets = tensor.offsets()  # type: ignore[attr-defined]  # of jagged ones alone
-        return [(".values()", tensor.values()), (".offsets()", offsets)]
+        return [(".values()", tensor.values()), (OFFSETS, offsets)]
     return [(f"[{index}]", each) for index, each in enumerate(tensor.unbind())]
 
 

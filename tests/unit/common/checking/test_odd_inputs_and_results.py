@@ -11,6 +11,7 @@ import torch
 from judging import judge
 from torch import nn
 
+from dynamometer.common.checking.alteration import Alteration, alter
 from dynamometer.common.checking.checking import Checks
 from dynamometer.common.checking.steps import configure, copied_inputs
 from dynamometer.common.interfaces.suite import LoadedModel
@@ -66,6 +67,46 @@ def test_layouts(layout: torch.layout, mode: Mode) -> None:
     rows = torch.rand(4, 4).relu().to_sparse_csr()
     found = judge(OfLayout(layout), torch.randn(4, 8), rows, mode=mode)
     assert isinstance(found, Checks)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's own
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("layout", [torch.jagged, torch.sparse_coo])
+def test_layouts_of_results_compile(layout: torch.layout, mode: Mode) -> None:
+    """In training the loss of them is compiled with the model, and must not be what fails."""
+
+    class OfRows(OfLayout):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x, torch.eye(4))
+
+    found = judge(
+        OfRows(layout),
+        torch.randn(4, 8),
+        mode=mode,
+        arm=lambda module: torch.compile(module, backend="aot_eager"),
+    )
+    assert isinstance(found, Checks)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_nested_inputs_are_trained_on(mode: Mode) -> None:
+    """A deep copy of one would have other offsets than its gradient."""
+    rows = [torch.randn(count, 8) for count in (1, 3)]
+    x = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    found = judge(nn.Linear(8, 8), x, mode=mode)
+    assert isinstance(found, Checks)
+    assert x.offsets().tolist() == [0, 1, 4]
+    assert not any("offsets" in each for each in found.reservations)
+
+
+def test_other_inputs_have_rows_where_they_were() -> None:
+    """Offsets that change places would lead beyond what is stored."""
+    rows = [torch.ones(count, 8) for count in (1, 3)]
+    x = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    loaded = LoadedModel(module=nn.Linear(8, 8), args=(x,))
+    alter(loaded, Alteration.ALL, Mode.INFERENCE)
+    assert x.offsets().tolist() == [0, 1, 4]
+    assert not torch.equal(x.values(), torch.ones(4, 8))
 
 
 @pytest.mark.filterwarnings("ignore:.*treespec:FutureWarning")  # torch's own
