@@ -28,6 +28,7 @@ from dynamometer.dynamo.accuracy.expected import are_equal, no_change
 from dynamometer.dynamo.accuracy.numbers import (
     finite,
     is_all_nan,
+    is_none_finite,
     root_mean_square,
     same,
 )
@@ -230,7 +231,9 @@ def _why_beyond(leaf: Leaf, actual: Leaf) -> str | None:
     if not isinstance(value, torch.Tensor):
         same = leaf.is_comparable or value is actual.value
         return None if same else f"a {leaf.kind} can't be compared"
-    return "all of it is NaN in eager" if is_all_nan(value) else None
+    if is_all_nan(value):
+        return "all of it is NaN in eager"
+    return "none of it is finite in eager" if is_none_finite(value) else None
 
 
 def _compare_leaf(path: str, known: Known, actual: Leaf, allowed: Allowed) -> Comparison:

@@ -136,6 +136,13 @@ def is_all_nan(values: torch.Tensor) -> bool:
     return bool(is_nan) and bool(values.isnan().all())
 
 
+def is_none_finite(values: torch.Tensor) -> bool:
+    """Return whether there are values, and all are infinite or no number."""
+    if not values.is_floating_point() or not values.numel() or all_finite(values):
+        return False
+    return not bool(values.isfinite().any())
+
+
 def all_finite(values: torch.Tensor) -> bool:
     """Return whether all elements are finite; the sum is, if they are, and is found much faster."""
     return math.isfinite(float(values.sum())) or bool(values.isfinite().all())

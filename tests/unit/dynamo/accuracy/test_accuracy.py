@@ -148,6 +148,8 @@ def test_what_cannot_be_compared_is_named() -> None:
     assert found.unchecked == ("output.f: a object can't be compared",)
     all_nan = compare(tensor(NAN, NAN), tensor(NAN, NAN))
     assert all_nan.unchecked == ("output: all of it is NaN in eager",)
+    beyond = compare(tensor(INF, -INF), tensor(INF, -INF))
+    assert beyond.unchecked == ("output: none of it is finite in eager",)
 
 
 @pytest.mark.parametrize("large", [torch.finfo(torch.float32).min, -1e9, 400.0 * 256])
