@@ -329,11 +329,15 @@ def suite(name: str) -> SuiteSource:
 def suite_of(text: str) -> str | None:
     """Return the name of the suite of which a text, such as a file, names models; `None` if none.
 
-    What is a suite's name is none, whatever a plugin says of it.
+    Of a suite's name that suite alone is asked: a folder of that name may be what it runs. One
+    that is given what it runs besides its name isn't.
     """
+    known = loadable("suites")
     if text in targets("suites"):
-        return None
-    for name, source in loadable("suites").items():
+        known = {
+            name: each for name, each in known.items() if name == text and not each.takes_target
+        }
+    for name, source in known.items():
         try:
             found: object = source.target(text)
             if isinstance(found, str):

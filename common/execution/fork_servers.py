@@ -15,7 +15,11 @@ from dynamometer.common.execution.confinement.containment import without_secrets
 from dynamometer.common.execution.process import ForkServer
 from dynamometer.common.interfaces.messages import Preload
 from dynamometer.common.machine.allocator import environment_of
-from dynamometer.common.machine.temporary import folder_without_spaces, needs_quoting
+from dynamometer.common.machine.temporary import (
+    can_hold_caches,
+    folder_without_spaces,
+    needs_quoting,
+)
 from dynamometer.results.values.workers import Allocator, StartMethod
 
 if TYPE_CHECKING:
@@ -143,8 +147,8 @@ class ForkServers:
         # Inductor has headers and probes compiled there.
         if needs_quoting(tempfile.gettempdir()):
             environment["TMPDIR"] = str(folder_without_spaces())
-        if needs_quoting(environment.get(_CACHE_DIR, os.sep)):
-            del environment[_CACHE_DIR]
+        if _CACHE_DIR in environment and not can_hold_caches(environment[_CACHE_DIR]):
+            del environment[_CACHE_DIR]  # as in its own folder, torch makes it when it is imported
         environment = {**_COUNTS_BY_NVML, **environment}
         server = self._servers[key] = ForkServer(self._log, environment, is_foreign=is_foreign)
         server.launch()

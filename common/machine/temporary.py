@@ -6,7 +6,7 @@ import hashlib
 import os
 import shlex
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,16 @@ def needs_quoting(path: str) -> bool:
         return shlex.split(path) != [path]
     except ValueError:  # a quote is opened, and never closed
         return True
+
+
+def can_hold_caches(path: str) -> bool:
+    """Return whether compilers can have their caches in a folder, which is made."""
+    if needs_quoting(path):
+        return False
+    with suppress(OSError):
+        Path(path).mkdir(parents=True, exist_ok=True)
+        return os.access(path, os.W_OK | os.X_OK)
+    return False
 
 
 def folder_without_spaces() -> Path:

@@ -87,7 +87,10 @@ def opened(target: str) -> CapturedGraphs:
         ValueError: there is none, or it is damaged; says what to do.
     """
     if not target:
-        msg = "the suite corpus is run by naming a corpus' folder: dynamometer run FOLDER"
+        msg = (
+            "the suite corpus is run by naming a corpus' folder, and ./corpus is none: dynamometer"
+            " run FOLDER; `dynamometer corpus record SUITE -o FOLDER` makes one"
+        )
         raise ValueError(msg)
     path = Path(target)
     if not is_corpus(path):

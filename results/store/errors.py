@@ -7,3 +7,7 @@ class StoreError(Exception):
 
 class BlockedError(StoreError):
     """A run that can't be gone on with as it is: it is damaged, or another process writes to it."""
+
+
+class FormatError(BlockedError):
+    """A run that another version of Dynamometer can read."""

@@ -87,7 +87,7 @@ def run_directories(folder: Path) -> list[Path]:
     try:
         return sorted(each for each in folder.iterdir() if _is_run(each))
     except OSError as error:
-        msg = f"{folder} can't be read: {error.strerror}"
+        msg = f"{folder} can't be read: {error.strerror}; name the folder that runs were written to"
         raise StoreError(msg) from error
 
 

@@ -9,13 +9,14 @@ import fcntl
 import itertools
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from dynamometer.results.store.atomic_file import remove_unfinished
 from dynamometer.results.store.belonging import RunRecords, belonging, fault_of
-from dynamometer.results.store.errors import BlockedError, StoreError
+from dynamometer.results.store.errors import BlockedError, FormatError, StoreError
 from dynamometer.results.store.formats import upgraded_manifest, upgraded_record
 from dynamometer.results.store.plausibility import fault_of_record
 from dynamometer.results.store.reading import BAD_JSON, file_bytes, utc_time
@@ -197,7 +198,11 @@ def discard(directory: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path} can't be written: {error.strerror}")
+    whose = ""
+    if isinstance(error, PermissionError):
+        with suppress(OSError, KeyError):
+            whose = f"; it belongs to {path.owner()}"
+    return StoreError(f"{path} can't be written: {error.strerror}{whose}")
 
 
 def _unmakeable(directory: Path, error: OSError) -> StoreError:
@@ -225,15 +230,17 @@ def read_manifest(directory: Path) -> Manifest:
     Raises:
         StoreError: there is none, it is damaged, or of another format.
     """
-    path = directory / MANIFEST
+    path, stored = directory / MANIFEST, b""
     try:
-        text = file_bytes(path).decode()
-        manifest = msgspec.convert(upgraded_manifest(msgspec.json.decode(text)), Manifest)
+        stored = file_bytes(path)
+        decoded = msgspec.json.decode(stored.decode())
+        manifest = msgspec.convert(upgraded_manifest(decoded), Manifest)
     except OSError as error:
         why = f"{MANIFEST}: {error.strerror}"
         msg = f"{directory} is not a run directory: {why}; {_where_runs_are(directory, error)}"
         raise StoreError(msg) from error
     except BAD_JSON as error:
+        _refuse_later_format(path, stored)
         msg = f"{path} is damaged or not of format {SCHEMA_VERSION}: {error}; {_WITHOUT_MANIFEST}"
         raise BlockedError(msg) from error
     _check_format(path, manifest.schema)
@@ -279,6 +286,7 @@ def read_run(directory: Path) -> RunRecords:
         try:
             record = _record_of(line)
         except BAD_JSON as error:
+            _refuse_later_format(path, line)
             raise _damaged(path, number, str(error)) from error
         _check_format(path, record.schema)
         fault = fault_of_record(record)
@@ -313,7 +321,23 @@ def _upgraded(line: bytes) -> Record:
     return msgspec.json.decode(msgspec.json.encode(upgraded), type=Record)
 
 
+class _OfFormat(msgspec.Struct):
+    """What manifests and records of every format have."""
+
+    schema: int
+
+
+def _refuse_later_format(path: Path, stored: bytes) -> None:
+    """Refuse what can't be decoded, and says of itself that it is of a later format."""
+    with suppress(*BAD_JSON):
+        schema = msgspec.json.decode(stored, type=_OfFormat).schema
+        _check_format(path, max(schema, SCHEMA_VERSION))
+
+
 def _check_format(path: Path, schema: int) -> None:
     if schema != SCHEMA_VERSION:
-        msg = f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}"
-        raise BlockedError(msg)
+        msg = (
+            f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}: use the"
+            " version that made it"
+        )
+        raise FormatError(msg)

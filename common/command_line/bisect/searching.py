@@ -66,7 +66,8 @@ class Search:
         """
         found = self.points.found
         count = len(found)
-        self.say(f"{count} points, of which some {search.steps(count) + 2} are measured")
+        measured = min(search.steps(count) + 2, count)
+        self.say(f"{count} points, of which some {measured} are measured")
         watched = self._watched()
         self.say(f"watched: {watched.text}")
         decided: dict[int, Nearer] = {}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.reports.texts import fitted_table, printable
-from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.errors import FormatError, StoreError
 from dynamometer.results.store.overview import read_overview, run_directories
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def _row(directory: Path) -> list[str]:
     try:
         found = read_overview(directory)
     except StoreError as error:
-        return [printable(directory.name), "", "damaged", "", "", "", printable(str(error))]
+        state = "of another version" if isinstance(error, FormatError) else "damaged"
+        return [printable(directory.name), "", state, "", "", "", printable(str(error))]
     return [printable(each) for each in _cells(found)]
 
 

@@ -15,6 +15,7 @@ from dynamometer.common.command_line.stored.listing import megabytes
 from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, run_directory
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag
+from dynamometer.common.planning.refusals import store_errors_as_usage
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
 from dynamometer.results.store.reading import file_bytes, from_json
@@ -64,8 +65,9 @@ def run(asked: Request, _: Invocation) -> int:
             msg = "nobody can be asked here, as standard input is no terminal: say --yes"
             raise UsageError(msg)
         click.confirm(f"remove {len(found)} run(s), which frees {total}?", abort=True)
-    for each in found:
-        _remove(each.directory)
+    with store_errors_as_usage():
+        for each in found:
+            _remove(each.directory)
     click.echo(f"removed {len(found)} run(s): {total} freed")
     return 0
 

@@ -11,6 +11,7 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.common.errors import DynamometerError, UnknownNameError, UsageError
 from dynamometer.results.reports.console import Console
+from dynamometer.results.store.graphs.corpus import Corpus
 
 
 def test_built_in_names_are_found() -> None:
@@ -286,6 +287,17 @@ def test_a_suite_that_cannot_say_what_it_takes(
     (said,) = capsys.readouterr().err.splitlines()
     assert "the suite 'odd' of odd_suite:SUITE (package some-plugin) failed" in said
     assert says in said
+
+
+def test_a_corpus_may_be_called_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `corpus record` calls it; a suite with models of its own is that, whatever lies there."""
+    monkeypatch.chdir(tmp_path)
+    assert registry.suite_of("corpus") is None
+    Corpus.made(tmp_path / "corpus")
+    for name in ("torchbench", "parity", "user"):
+        Corpus.made(tmp_path / name)
+    assert registry.suite_of("corpus") == "corpus"
+    assert {registry.suite_of(name) for name in ("torchbench", "parity", "user")} == {None}
 
 
 @pytest.mark.parametrize("kind", get_args(registry.Kind))

@@ -132,6 +132,18 @@ def test_foreign_code_has_servers_of_its_own(monkeypatch: pytest.MonkeyPatch) ->
     assert "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS" in launched.servers[1].environment
 
 
+def test_a_folder_of_caches_that_cannot_be_made_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing torch makes it, and workers have others: no run may end for it."""
+    (tmp_path / "file").touch()
+    for path, is_there in (("file/caches", False), ("new/caches", True)):
+        launched = scripted(monkeypatch, [True])
+        monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / path))
+        ForkServers(Path("log")).ready(factories.plan(), Allocator.KEEP)
+        assert ("TORCHINDUCTOR_CACHE_DIR" in launched.servers[0].environment) is is_there
+
+
 @pytest.mark.parametrize("suite", ["user", "parity"])
 def test_compilers_can_use_the_folder_of_temporary_files(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ import pytest
 
 from dynamometer.results.store import store
 from dynamometer.results.store.atomic_file import replacing
+from dynamometer.results.store.errors import FormatError
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, StoreError
 from dynamometer.results.values.records import SCHEMA_VERSION
 
@@ -267,6 +268,20 @@ def test_records_of_a_later_format_are_refused(directory: Path) -> None:
         events.append(factories.record(schema=SCHEMA_VERSION + 1))
     with pytest.raises(StoreError, match=f"{EVENTS} {LATER}"):
         store.read_records(directory)
+
+
+@pytest.mark.parametrize(("name", "read"), [(MANIFEST, "read_manifest"), (EVENTS, "read_records")])
+def test_a_later_format_with_other_fields_is_not_called_damaged(
+    name: str, read: str, directory: Path
+) -> None:
+    """Nobody may delete its lines, or put a copy of it back."""
+    with RunStore(directory) as events:
+        events.append(factories.record())
+    path = directory / name
+    stored = {**json.loads(path.read_text()), "schema": SCHEMA_VERSION + 1, "new": 1}
+    path.write_text(json.dumps(stored) + "\n")
+    with pytest.raises(FormatError, match=f"{name} {LATER}: use the version that made it"):
+        getattr(store, read)(directory)
 
 
 def test_a_manifest_with_a_field_that_is_gone_is_read(directory: Path) -> None:

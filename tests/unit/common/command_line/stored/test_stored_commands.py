@@ -407,7 +407,7 @@ def test_rm_names_what_can_not_be_removed(
         raise PermissionError(1, "Operation not permitted", str(directory / "x"))
 
     monkeypatch.setattr(removal.shutil, "rmtree", stopped)
-    found = said(capsys, "rm", "--yes", str(runs / "one"), code=3)
+    found = said(capsys, "rm", "--yes", str(runs / "one"), code=2)
     assert f"{runs / 'one' / 'logs' / 'x'} can't be removed: Operation not permitted" in found
     assert [each.name for each in runs.iterdir()] == ["one"]
 
