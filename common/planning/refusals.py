@@ -232,7 +232,8 @@ def _check_file(path: Path) -> None:
             pass
         file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"--output {path} can't be written: {error}"
+        why = error.strerror if isinstance(error, OSError) else error
+        msg = f"--output {path} can't be written: {why}; name another file"
         raise UsageError(msg) from error
     finally:
         for each in made:
