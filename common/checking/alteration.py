@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
 
 _OF_INPUTS = (0.5, 0.25)
+_BEYOND = (0.5, 2.0)
 _OF_WEIGHTS = (1.0, 0.5)
 """What elements of changed inputs and weights are multiplied by: exact in every precision, far more
-than rounding, and in range wherever the original is. Not all by the same, which a normalisation
-would undo. No number of an input stays, nor the largest and smallest of a weight's rows: a backend
-may have kept what it took from one, as a scale. All weights can't become smaller: through many
-layers nothing would be left."""
+than rounding, and but for the second in range wherever the original is. Not all by the same, which
+a normalisation would undo. No number of an input stays, nor the largest and smallest of a weight's
+rows: a backend may have kept what it took from one, as a scale, or the range of all. All weights
+can't become smaller: through many layers nothing would be left."""
 
 _INSTEAD_OF_ZERO = (0.5, -0.5)
 """What changed inputs and weights are where all were zero."""
@@ -46,6 +47,7 @@ class Alteration(Enum):
     gives numbers is kept.
     """
 
+    BEYOND = "all, and some numbers become larger than any was"
     ALL = "all"
     BUT_LARGEST = "all, but whole numbers only change places"
     BUT_ZEROS = "all but numbers that are all zero"
@@ -57,12 +59,16 @@ class Alteration(Enum):
     @property
     def changes_zeros(self) -> bool:
         """Whether numbers are changed that are all zero."""
-        return self in {Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_CONSTANTS}
+        return self in {
+            Alteration.BEYOND, Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_CONSTANTS,
+        }  # fmt: skip
 
     @property
     def changes_constants(self) -> bool:
         """Whether whole numbers are changed that are all the same."""
-        return self in {Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_ZEROS}
+        return self in {
+            Alteration.BEYOND, Alteration.ALL, Alteration.BUT_LARGEST, Alteration.BUT_ZEROS,
+        }  # fmt: skip
 
     @property
     def changes_largest(self) -> bool:
@@ -74,7 +80,8 @@ class Alteration(Enum):
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
-    Numbers of inputs are halved or divided by four, and change sign where there are both; where all
+    Numbers of inputs are halved, and doubled or divided by four, and change sign where there are
+    both; those that are farthest from zero are doubled, as a range may have been kept. Where all
     are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Half of the weights are
     halved. Whole numbers, masks that are added, and numbers some of which are zero change places
     along the last dimension where that makes a difference, so that none leaves its range. Of
@@ -104,7 +111,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             if is_zero:  # a bias as it is created: of it only a gradient would be seen
                 value.copy_(_factors(value, _INSTEAD_OF_ZERO))
             else:
-                value.mul_(_factors(value, _OF_WEIGHTS, halved=_is_extreme(value)))
+                value.mul_(_factors(value, _OF_WEIGHTS, second=_is_extreme(value)))
 
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
@@ -169,7 +176,9 @@ def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
     if alteration.changes_zeros and bool(is_zero.all()):
         value.copy_(_factors(value, _INSTEAD_OF_ZERO))
     else:
-        value.mul_(_factors(value, _signed(value)))
+        is_beyond = alteration is Alteration.BEYOND
+        factors = _signed(value, _BEYOND if is_beyond else _OF_INPUTS)
+        value.mul_(_factors(value, factors, second=_is_farthest(value) if is_beyond else None))
 
 
 def _is_added_mask(value: torch.Tensor) -> bool:
@@ -255,27 +264,34 @@ def _repeating(values: torch.Tensor) -> torch.Tensor:
     return (values.sort(dim=-1).values.diff(dim=-1) == 0).any(-1, keepdim=True)
 
 
-def _signed(value: torch.Tensor) -> tuple[float, float]:
-    """Return factors, negative ones where a tensor has both signs.
+def _signed(value: torch.Tensor, factors: tuple[float, float]) -> tuple[float, float]:
+    """Return factors as they are, or negative ones where a tensor has both signs.
 
     Not one of each: a sum that decides which way a model goes is to have another sign, too.
     """
     if value.is_complex() or not value.numel():
-        return _OF_INPUTS
+        return factors
     has_both = bool((value < 0).any()) and bool((value > 0).any())
-    one, other = _OF_INPUTS
-    return (-one, -other) if has_both else _OF_INPUTS
+    one, other = factors
+    return (-one, -other) if has_both else factors
 
 
 def _factors(
-    value: torch.Tensor, factors: tuple[float, float], *, halved: torch.Tensor | None = None
+    value: torch.Tensor, factors: tuple[float, float], *, second: torch.Tensor | None = None
 ) -> torch.Tensor:
     """Draw a factor for each element, always the same ones; some are to have the second."""
     generator = torch.Generator().manual_seed(value.numel())
     drawn = torch.randint(len(factors), tuple(value.shape), generator=generator).to(value.device)
-    if halved is not None:
-        drawn = drawn.masked_fill(halved, 1)
+    if second is not None:
+        drawn = drawn.masked_fill(second, 1)
     return torch.tensor(factors, device=value.device)[drawn].to(value.dtype)
+
+
+def _is_farthest(value: torch.Tensor) -> torch.Tensor | None:
+    """Return which elements are farthest from zero; `None` if several are and no other is there."""
+    sizes = value.abs()
+    farthest = sizes == sizes.max() if value.numel() else sizes.bool()
+    return None if value.numel() > 1 and bool(farthest.all()) else farthest
 
 
 def _is_extreme(value: torch.Tensor) -> torch.Tensor | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynamometer.common.checking.snapshots import attributes_of
 from dynamometer.common.checking.steps import Autocast
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.numbers import as_real
@@ -57,4 +58,8 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
     for each in (*module.parameters(), *module.buffers()):
         if each.is_complex():  # which `Module.double` leaves as they are
             each.data = each.data.to(torch.complex128)
+    for tensors in attributes_of(own).values():  # such as a table that nobody registered
+        for each, _ in tensors:
+            if not each.is_inference():
+                each.data = widen(each).data
     return replace(own, module=module.double())

@@ -98,6 +98,7 @@ def on_other_inputs(
         but NaN in place of a result. Those that give the fewest NaN are kept.
     """
     fewest, best, before = math.inf, None, _nan_counts(first)
+    not_finite = _not_finite_counts(first)
     overlaps = (True, False) if settings.overlapping else (False,)
     for alteration, overlapping in product(Alteration, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
@@ -107,6 +108,9 @@ def on_other_inputs(
         except Exception:  # noqa: BLE001, S112  not every model takes any inputs
             continue
         start.restore()
+        # Where other results overflow than did, larger numbers are no inputs of this model.
+        if alteration is Alteration.BEYOND and _not_finite_counts(found.found) != not_finite:
+            continue
         lost = _nan_counts(found.found) - before
         if any(is_all_nan(found.found[path].value) for path in lost):
             continue
@@ -191,9 +195,18 @@ def do_draws_matter(fresh: Fresh, first: Leaves, settings: Settings) -> bool:
 
 def _nan_counts(found: Leaves) -> Counter[str]:
     """Return by path how many elements of a result are NaN."""
+    return _counts(found, torch.isnan)
+
+
+def _not_finite_counts(found: Leaves) -> Counter[str]:
+    """Return by path how many elements of a result are NaN or infinite."""
+    return _counts(found, lambda values: ~values.isfinite())
+
+
+def _counts(found: Leaves, counted: Callable[[torch.Tensor], torch.Tensor]) -> Counter[str]:
     return Counter(
         {
-            path: int(leaf.value.isnan().sum())
+            path: int(counted(leaf.value).sum())
             for path, leaf in found.items()
             if isinstance(leaf.value, torch.Tensor)
         }

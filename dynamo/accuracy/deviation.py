@@ -78,6 +78,10 @@ SURPRISE_MULTIPLE = 4.0
 """As many elements as surprised in any run may be off by this many times the greatest surprise
 (`Spread.surprises`)."""
 
+STEP_MULTIPLE = 2.0
+"""What rests in all runs may be off by this many times what anything moved by, where most rest:
+they are rounded to steps, and one is a step farther or isn't."""
+
 ZERO_MULTIPLE = 128.0
 """What is zero in exact arithmetic is rounding in an arm, too, however it sums."""
 
@@ -215,7 +219,8 @@ class Deviation:
             usual = usual.clamp_min(self.spread.usual_of_all())  # whatever their magnitude
             multiple = IN_FLOAT32.element  # few are far off, as in any chaotic network
         rounding = torch.maximum(self.spread.largest, usual)
-        most = allowed + multiple * rounding
+        steps = STEP_MULTIPLE * self.spread.farthest_at_rest()
+        most = allowed + torch.minimum(multiple * rounding, steps)
         over = self.distance.elements > most
         if not bool(over.any()):
             return None

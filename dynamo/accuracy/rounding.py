@@ -235,9 +235,13 @@ _ROUNDED = frozenset({
 """Beside products, convolutions and functions: what moves, selects or compares rounds nothing."""
 
 _ROUNDED_BY_LIBRARIES = frozenset({
-    "_log_softmax", "_softmax", "acos", "asin", "atan", "atan2", "cos", "cosh", "elu", "erf",
-    "erfc", "exp", "exp2", "expm1", "gelu", "log", "log10", "log1p", "log2", "mish", "pow", "rsqrt",
-    "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
+    "_log_softmax", "_softmax", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "celu",
+    "cos", "cosh", "digamma", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "gelu",
+    "hypot", "lgamma", "log", "log10", "log1p", "log2", "log_sigmoid_forward", "logaddexp",
+    "logaddexp2", "logcumsumexp", "mish", "mvlgamma", "polygamma", "pow", "rsqrt", "selu",
+    "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "special_bessel_j0", "special_bessel_j1",
+    "special_entr", "special_erfcx", "special_i0", "special_i0e", "special_i1", "special_i1e",
+    "special_log_ndtr", "special_ndtri", "special_zeta", "tan", "tanh", "xlogy",
 })  # fmt: skip
 
 _SUM_OVER_CHANNELS = {"native_batch_norm": 5, "native_batch_norm_backward": 7}

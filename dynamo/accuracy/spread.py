@@ -92,7 +92,8 @@ class Strays:
             tolerance: what share of itself a number may be off by.
         """
         wide = values.double()
-        margin = (self.highest - self.lowest) + tolerance * wide.abs()
+        tiny = torch.finfo(values.dtype).tiny  # below it, some flush to zero
+        margin = (self.highest - self.lowest) + tolerance * wide.abs() + tiny
         is_within = (wide >= self.lowest - margin) & (wide <= self.highest + margin)
         return torch.where(wide.isfinite(), is_within, self.is_none)
 
@@ -218,6 +219,17 @@ class Spread:
         the others precise.
         """
         return geometric_means(self.largest, centre.magnitudes)[centre.magnitudes]
+
+    def farthest_at_rest(self) -> torch.Tensor:
+        """Return how far anything moved, for elements that rest in all runs, if most do.
+
+        Values that are rounded to steps rest in most runs, and move by a step in few. Else it is
+        infinity.
+        """
+        rests = self.largest == 0
+        if 2 * int(rests.sum()) <= rests.numel():
+            return torch.full_like(self.largest, torch.inf)
+        return torch.where(rests, self.largest.max(), torch.inf)
 
     def usual_of_all(self) -> float:
         """Return the geometric mean of all elements, which few that are noisy don't set either."""

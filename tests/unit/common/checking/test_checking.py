@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from judging import judge
+from judging import judge, precisely
 from torch import fx, nn
 
 from dynamometer.common.checking.checking import Checks
@@ -472,6 +472,85 @@ def test_what_is_small_may_not_be_rewritten_either() -> None:
     assert isinstance(found, str)
     assert "layer.bias" in found
     assert "eager leaves it as it was" in found
+
+
+class Scaled(nn.Module):
+    """Multiplies by numbers that are neither parameter nor buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.scale = nn.Linear(8, 8), torch.rand(8) + 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map and scale."""
+        y: torch.Tensor = self.layer(x) * self.scale
+        return y
+
+
+def test_plain_attributes_may_not_be_written_to_either() -> None:
+    """An arm has what it needs of it by then; whoever asks for it afterwards has not."""
+
+    def arm(module: nn.Module) -> Callable[..., Any]:
+        kept = module.scale.clone()
+
+        def call(x: torch.Tensor) -> Any:
+            module.scale.zero_()
+            return module.layer(x) * kept
+
+        return call
+
+    found = judge(Scaled(), torch.randn(4, 8), arm=arm)
+    assert found == "attributes.scale: eager leaves it as it was"
+
+
+def test_a_table_that_is_no_buffer_rounds_as_one_does() -> None:
+    """Of whole numbers alone nothing seemed to round, and sums in another order were accused."""
+
+    class Table(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows, self.scale = torch.randn(1000, 256), torch.randn(1000, 256)
+
+        def forward(self, places: torch.Tensor) -> torch.Tensor:
+            return (nn.functional.layer_norm(self.rows[places], (256,)) * self.scale[places]).sum(
+                -1
+            )
+
+    assert_right(judge(Table(), torch.arange(1000), arm=precisely))
+
+
+class Stepped(nn.Module):
+    """Rounds its results to steps, as what is quantised does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 256)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 64]` to steps of 0.02."""
+        return torch.fake_quantize_per_tensor_affine(self.layer(x), 0.02, 0, -128, 127)
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")  # torch's own
+def test_of_results_in_steps_none_is_many_steps_off() -> None:
+    """One that rounding moves by a step in few runs was free to be 32 steps off in an arm."""
+    x = torch.randn(512, 64)
+
+    def off_by(steps: int) -> Callable[[nn.Module], Callable[..., Any]]:
+        def arm(module: nn.Module) -> Callable[..., Any]:
+            def call(x: torch.Tensor) -> Any:
+                result = module(x).clone()
+                result.view(-1)[-7] += steps * 0.02
+                return result
+
+            return call
+
+        return arm
+
+    assert_right(judge(Stepped(), x, arm=precisely))
+    found = judge(Stepped(), x, arm=off_by(5))
+    assert isinstance(found, str)
+    assert "1 of 131072 elements are wrong" in found
 
 
 def test_what_is_rewritten_with_itself_may_be_off_by_a_rounding() -> None:

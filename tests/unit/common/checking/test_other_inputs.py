@@ -159,6 +159,62 @@ def test_the_largest_of_three_whole_numbers_is_lowered(dtype: torch.dtype) -> No
     assert whole.tolist() == [3, 0, 0, 3]
 
 
+def within_the_first_range(module: nn.Module) -> Forward:
+    """Saturate at the least and the largest number of the first call, as what is calibrated."""
+    limits: list[torch.Tensor] = []
+
+    def call(x: torch.Tensor) -> Any:
+        limits.extend([] if limits else x.detach().aminmax())
+        return module(x.clamp(*limits))
+
+    return call
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_numbers_beyond_the_range_of_the_first_call_are_tried(mode: Mode) -> None:
+    """What was quantised by the first call's range is right on it, and on all that is smaller."""
+    found = judge(nn.Linear(16, 8), torch.randn(4, 16), arm=within_the_first_range, mode=mode)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs")
+
+
+class OfShares(nn.Module):
+    """Refuses what is no share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the logarithm of what is left of each."""
+        if bool((x > 1).any()):
+            msg = "no share"
+            raise ValueError(msg)
+        y: torch.Tensor = self.layer(torch.log1p(-x / 2))
+        return y
+
+
+def test_numbers_stay_in_their_range_where_a_model_asks_for_that() -> None:
+    """It is called on other inputs all the same."""
+    found = judge(OfShares(), torch.rand(4, 16))
+    assert reservations_of(found) == ""
+
+
+def test_the_number_that_is_farthest_from_zero_is_doubled() -> None:
+    """Not all are, which a normalisation would undo; a single one is."""
+    numbers, one, equal = (
+        torch.tensor([1.0, -3.0] + [0.5] * 62),
+        torch.tensor([2.0]),
+        torch.ones(64),
+    )
+    model = LoadedModel(module=nn.Identity(), args=(numbers, one, equal))
+    alter(model, Alteration.BEYOND, Mode.INFERENCE)
+    assert numbers[1] == 6
+    assert one.tolist() == [4.0]
+    assert {*numbers[2:].tolist()} == {-0.25, -1.0}
+    assert {*equal.tolist()} == {0.5, 2.0}
+
+
 class Writes(nn.Module):
     """Writes rows to the places that are asked for, as a cache of keys is written to."""
 
