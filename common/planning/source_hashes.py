@@ -41,6 +41,17 @@ def changed_files(sources: Mapping[str, str], measured: Iterable[Path]) -> list[
     ]  # fmt: skip
 
 
+def is_target_gone(sources: Mapping[str, str], suite_options: Mapping[str, str]) -> bool:
+    """Return whether a file is not there any more that holds the models themselves.
+
+    Args:
+        sources: the files that were known.
+        suite_options: what the suite was opened with, the file or folder among it.
+    """
+    named = {each.partition("::")[0] for each in suite_options.values()}
+    return any(not Path(each).exists() for each in named & sources.keys())
+
+
 _MODULE = ".py"
 
 

@@ -181,7 +181,10 @@ class Decisions:
             finally:
                 database.close()
         except sqlite3.Error as error:
-            msg = f"{self.path} can't be used as a file of decisions: {error}; {_WAY_OUT}"
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                msg = f"{self.path} is being written by another process; wait for it, or stop it"
+            else:
+                msg = f"{self.path} can't be used as a file of decisions: {error}; {_WAY_OUT}"
             raise StoreError(msg) from error
 
     def _refuse_others(self, database: sqlite3.Connection) -> None:

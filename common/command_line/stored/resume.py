@@ -63,14 +63,15 @@ def run(asked: Request, _: Invocation) -> int:
     require_device(manifest.plan.cases[0].device)
     measured = registry.suite(manifest.plan.suite).measured_files(manifest.plan.suite_options)
     edited = source_hashes.changed_files(manifest.sources, measured)
-    refused = () if asked[ANYWAY] else edited
+    is_gone = source_hashes.is_target_gone(manifest.sources, manifest.plan.suite_options)
+    refused = () if asked[ANYWAY] and not is_gone else edited
     changes = [*refused, *differences(manifest.environment, read_environment())]
     if changes:
         msg = (
             f"{directory} was begun under other conditions: {'; '.join(changes)}. Put these back,"
             f" or measure anew: {manifest.command}"
         )
-        if refused:
+        if refused and not is_gone:
             msg += "; --anyway goes on with changed files, and marks the records"
         raise UnfitEnvironmentError(msg)
     notes = [f"resumed though {each}" for each in edited]

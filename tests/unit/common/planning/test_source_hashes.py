@@ -162,6 +162,12 @@ def test_a_run_is_not_gone_on_with_another_model(
     assert notes == []
     assert cli.main(None, ["resume", str(directory), "--anyway"]) == 0
     assert notes == [f"resumed though {folder / 'near.py'} has changed"]
+    (folder / "mine.py").unlink()
+    capsys.readouterr()
+    assert cli.main(None, ["resume", str(directory), "--anyway"]) == 4
+    told = capsys.readouterr().err
+    assert f"{folder / 'mine.py'} is gone" in told
+    assert "--anyway" not in told
 
 
 def test_a_run_from_before_files_were_known_is_gone_on_with(folder: Path) -> None:

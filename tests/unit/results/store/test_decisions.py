@@ -14,6 +14,7 @@ import factories
 import msgspec
 import pytest
 
+from dynamometer.results.store import decisions as decisions_module
 from dynamometer.results.store.decisions import Decisions, exported, imported
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.choices import Subject, Tuning
@@ -259,6 +260,19 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="can't be used as a file of decisions"):
             action()
     assert path.read_bytes() == before
+
+
+def test_a_file_that_another_process_holds_is_no_broken_one(
+    decisions: Decisions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who moves it away loses decisions."""
+    decisions.put(factories.decision())
+    monkeypatch.setattr(decisions_module, "_WAIT_S", 0.0)
+    holder = sqlite3.connect(decisions.path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="is being written by another process; wait for it"):
+        decisions.all()
+    holder.close()
 
 
 WRITER = """
