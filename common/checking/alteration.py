@@ -81,7 +81,8 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
 
     Numbers of inputs are halved, and doubled or divided by four, and change sign where there are
-    both; those that are farthest from zero are doubled, as a range may have been kept. Where all
+    both; those that are farthest from zero are doubled, as a range may have been kept, but none if
+    all are within 1, nor elsewhere than on CPUs. Where all
     are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Half of the weights are
     halved. Whole numbers, masks that are added, and numbers some of which are zero change places
     along the last dimension where that makes a difference, so that none leaves its range. Of
@@ -176,7 +177,7 @@ def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
     if alteration.changes_zeros and bool(is_zero.all()):
         value.copy_(_factors(value, _INSTEAD_OF_ZERO))
     else:
-        is_beyond = alteration is Alteration.BEYOND
+        is_beyond = alteration is Alteration.BEYOND and _may_grow(value)
         factors = _signed(value, _BEYOND if is_beyond else _OF_INPUTS)
         value.mul_(_factors(value, factors, second=_is_farthest(value) if is_beyond else None))
 
@@ -285,6 +286,15 @@ def _factors(
     if second is not None:
         drawn = drawn.masked_fill(second, 1)
     return torch.tensor(factors, device=value.device)[drawn].to(value.dtype)
+
+
+def _may_grow(value: torch.Tensor) -> bool:
+    """Return whether numbers can become larger than any was.
+
+    Numbers up to 1 are shares, pixels or angles, which models convert or look up. Elsewhere than on
+    CPUs what is looked up too far ends the process.
+    """
+    return value.is_cpu and value.numel() > 0 and bool((value.abs() > 1).any())
 
 
 def _is_farthest(value: torch.Tensor) -> torch.Tensor | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -58,8 +59,26 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
     for each in (*module.parameters(), *module.buffers()):
         if each.is_complex():  # which `Module.double` leaves as they are
             each.data = each.data.to(torch.complex128)
-    for tensors in attributes_of(own).values():  # such as a table that nobody registered
-        for each, _ in tensors:
-            if not each.is_inference():
-                each.data = widen(each).data
+    for each in _tables(own):
+        each.data = widen(each).data
     return replace(own, module=module.double())
+
+
+def _tables(loaded: LoadedModel) -> list[torch.Tensor]:
+    """Return plain attributes that are tensors of their own memory, which nobody registered.
+
+    What others have a view of stays as it is: they would read what was there.
+    """
+    every = {id(each): each for held in attributes_of(loaded).values() for each, _ in held}
+    plain = [
+        each
+        for each in every.values()
+        if type(each) is torch.Tensor and each.layout is torch.strided and not each.is_inference()
+    ]
+    registered = (*loaded.module.parameters(), *loaded.module.buffers())
+    places = Counter(
+        each.untyped_storage().data_ptr()
+        for each in (*plain, *registered)
+        if each.layout is torch.strided
+    )
+    return [each for each in plain if places[each.untyped_storage().data_ptr()] == 1]

@@ -24,7 +24,6 @@ from dynamometer.common.checking.snapshots import (
     attributes_of,
     difference,
     state_of,
-    written_in_place,
 )
 from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import state
@@ -96,7 +95,6 @@ class Look:
         updates: by parameter, what is wrong with what the optimizer's step made of its gradient.
         draws: whether a generator of random numbers is another one afterwards.
         rewritten: paths of changes that are more than rounding of what was there.
-        attributes: plain attributes whose tensors were written to, by path.
         form: what else there is to it.
     """
 
@@ -104,14 +102,11 @@ class Look:
     updates: Mapping[str, str]
     draws: bool = False
     rewritten: frozenset[str] = frozenset()
-    attributes: frozenset[str] = frozenset()
     form: Form = field(default_factory=Form)
 
     def is_like(self, other: Look) -> bool:
         """Return whether another call came to the same, bit for bit."""
-        one, two = (
-            (each.draws, each.rewritten, each.attributes, each.form) for each in (self, other)
-        )
+        one, two = ((each.draws, each.rewritten, each.form) for each in (self, other))
         return one == two and are_identical(self.found, other.found)
 
     def gives_like(self, other: Look) -> bool:
@@ -150,7 +145,7 @@ def look(
     generators = state.generators()
     found: dict[str, Leaf] = {}
     updates: dict[str, str] = {}
-    form, was_on, attributes = Form(), what_is_on(step.loaded), attributes_of(step.loaded)
+    form, was_on = Form(), what_is_on(step.loaded)
     ends = {0, len(step.calls) - 1}
     for index, call in enumerate(step.calls):
         size = f"[{index}]" if len(step.calls) > 1 else ""
@@ -179,13 +174,9 @@ def look(
     trained = _weights(step) if step.mode is Mode.TRAINING else ()
     changed = before.changes(but={f"parameters.{name}" for name in trained})
     draws = generators != state.generators()
+    rewritten = before.rewritten(changed)
     return Look(
-        {**found, **changed},
-        updates,
-        draws,
-        rewritten=before.rewritten(changed),
-        attributes=written_in_place(attributes, attributes_of(step.loaded)),
-        form=form.with_switched(was_on, step.loaded),
+        {**found, **changed}, updates, draws, rewritten, form.with_switched(was_on, step.loaded)
     )
 
 

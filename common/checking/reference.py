@@ -239,9 +239,7 @@ class Reference:
         wrong = [name for name in found.updates if name not in eager.updates]
         if wrong:
             return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
-        calls = self._eager.values()
-        rewritten = found.rewritten.difference(*(each.found for each in calls))
-        rewritten |= found.attributes.difference(*(each.attributes for each in calls))
+        rewritten = found.rewritten.difference(*(each.found for each in self._eager.values()))
         if rewritten:
             return f"{min(rewritten)}: eager leaves it as it was"
         # Where there are other results, these say more. A change or a gradient may be there in one

@@ -226,16 +226,6 @@ def written(before: Attributes, now: Attributes) -> list[str]:
     return [path for path in known | found if known.get(path) != found.get(path)]
 
 
-def written_in_place(before: Attributes, now: Attributes) -> frozenset[str]:
-    """Name attributes with tensors that are still there and were written to."""
-    versions = {id(each): version for tensors in before.values() for each, version in tensors}
-    return frozenset(
-        path
-        for path, tensors in now.items()
-        if any(versions.get(id(each), version) != version for each, version in tensors)
-    )
-
-
 def _tensors_in(value: object) -> list[torch.Tensor]:
     if isinstance(value, dict):
         value = list(value.values())

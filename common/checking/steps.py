@@ -194,9 +194,15 @@ def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.contiguous().values()
     if tensor.is_nested:
         return torch.cat([each.reshape(-1) for each in tensor.unbind()])
-    if tensor.layout is torch.sparse_coo:  # how many it stores is not known while compiling
-        return tensor.to_dense()
+    if tensor.layout is torch.sparse_coo:
+        # How many it stores is not known while compiling, by which Dynamo fails.
+        fits = tensor.numel() <= _MOST_DENSE
+        return tensor.to_dense() if fits else tensor.coalesce().values()
     return tensor if tensor.layout is torch.strided else tensor.values()
+
+
+_MOST_DENSE = 1 << 26
+"""Elements of a sparse result that are all written out for its loss."""
 
 
 def _mean_square(tensor: torch.Tensor) -> torch.Tensor:

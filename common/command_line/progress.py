@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from dynamometer.common.planning.estimate import LATER_REPLICATE_SHARE
 from dynamometer.results.reports.texts import printable_lines
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Record
+
+
+_AT_ONCE_S = 1.0
+"""Seconds that a case takes at most which is skipped before anything is built."""
 
 
 class ProgressLine:
@@ -96,8 +101,11 @@ class ProgressLine:
         """Say how a replicate ended where there is no live line."""
         for stage, seconds in record.seconds.items():
             self.seconds[stage] += seconds
-        self._shares[record.case.id] = self._share_of(record)
-        self._seen_s = time.monotonic() - self._started
+        if record.outcome.status is Status.SKIP and sum(record.seconds.values()) < _AT_ONCE_S:
+            self._open -= 1  # no time was estimated for it
+        else:
+            self._shares[record.case.id] = self._share_of(record)
+            self._seen_s = time.monotonic() - self._started
         if not self._console.is_terminal:
             spent = sum(record.seconds.values())
             outcome = record.outcome
@@ -129,7 +137,7 @@ class ProgressLine:
     def _left(self) -> str:
         """Return how long the rest takes: the estimate counts as much as one case that was seen."""
         one = 1.0 / max(self._open, 1)
-        share = sum(self._shares.values()) * one if self._open else 1.0
+        share = sum(self._shares.values()) * one if self._open > 0 else 1.0
         whole_s = (one * self._estimate_s + self._seen_s) / (one + share)
         since_s = time.monotonic() - self._started - self._seen_s
         return f"about {duration(max(0.0, (1 - share) * whole_s - since_s))} left"

@@ -60,7 +60,7 @@ def all_same(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _have_same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Return whether that is so; not of what isn't plain memory of the host without gaps."""
     plain = [each.detach() for each in (one, other)]
-    if not all(map(_is_plain_memory, plain)):
+    if one.shape != other.shape or not all(map(_is_plain_memory, plain)):
         return False
     return _memcmp()(one.data_ptr(), other.data_ptr(), one.nbytes) == 0
 
@@ -76,7 +76,8 @@ def _memcmp() -> Callable[[int, int, int], int]:
 def _is_plain_memory(tensor: torch.Tensor) -> bool:
     if type(tensor) is not torch.Tensor or not tensor.is_cpu or not tensor.is_contiguous():
         return False
-    return not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized)
+    is_read_otherwise = tensor.is_conj() or tensor.is_neg() or tensor.is_quantized
+    return not is_read_otherwise and tensor.data_ptr() != 0  # where zeros are that nobody stored
 
 
 def magnitudes_of(values: torch.Tensor) -> torch.Tensor:

@@ -172,7 +172,7 @@ class OtherKernels(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what
         found = func(*args, **dict(kwargs or {}))
         if self._has_half_parts and _is_rounded_to_half(func, found):
             return self._next_at_times(found)
-        if name not in _ROUNDED_BY_LIBRARIES or not isinstance(found, torch.Tensor):
+        if not _is_of_library(name) or not isinstance(found, torch.Tensor):
             return found
         if found.dtype not in {torch.float32, torch.float64}:
             return found  # half precision is computed in float32, and rounded alike
@@ -214,8 +214,12 @@ def _is_rounded_to_half(func: Any, found: Any) -> bool:
     if not isinstance(found, torch.Tensor) or found.dtype not in {torch.bfloat16, torch.float16}:
         return False
     name = _name_of(func)
-    is_rounded = name in _ROUNDED or name in _ROUNDED_BY_LIBRARIES or name in _PRODUCTS
+    is_rounded = name in _ROUNDED or _is_of_library(name) or name in _PRODUCTS
     return (is_rounded or name in _CONVOLUTIONS) and not func._schema.is_mutable  # noqa: SLF001  no other way to ask
+
+
+def _is_of_library(name: str) -> bool:
+    return name in _ROUNDED_BY_LIBRARIES or name.startswith(_SPECIAL)
 
 
 def _name_of(func: Any) -> str:
@@ -237,12 +241,13 @@ _ROUNDED = frozenset({
 _ROUNDED_BY_LIBRARIES = frozenset({
     "_log_softmax", "_softmax", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "celu",
     "cos", "cosh", "digamma", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "gelu",
-    "hypot", "lgamma", "log", "log10", "log1p", "log2", "log_sigmoid_forward", "logaddexp",
-    "logaddexp2", "logcumsumexp", "mish", "mvlgamma", "polygamma", "pow", "rsqrt", "selu",
-    "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "special_bessel_j0", "special_bessel_j1",
-    "special_entr", "special_erfcx", "special_i0", "special_i0e", "special_i1", "special_i1e",
-    "special_log_ndtr", "special_ndtri", "special_zeta", "tan", "tanh", "xlogy",
+    "hypot", "i0", "igamma", "igammac", "lgamma", "log", "log10", "log1p", "log2",
+    "log_sigmoid_forward", "logaddexp", "logaddexp2", "logcumsumexp", "logit", "mish", "mvlgamma",
+    "polygamma", "pow", "rsqrt", "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "tan",
+    "tanh", "xlogy",
 })  # fmt: skip
+_SPECIAL = "special_"
+"""Begins the names of others, such as Bessel's functions."""
 
 _SUM_OVER_CHANNELS = {"native_batch_norm": 5, "native_batch_norm_backward": 7}
 """Operators, each with the place of the argument that says whether it is training."""

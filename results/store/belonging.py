@@ -35,7 +35,7 @@ class RunRecords:
         """What to say of the lines that are left out; `None` where there are none."""
         if not self.strays:
             return None
-        told = first_of(self.strays, between="; ")
+        told = first_of(self.strays, separator="; ")
         return f"{len(self.strays)} line(s) of events.jsonl are not counted: {told}"
 
 

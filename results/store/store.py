@@ -201,7 +201,8 @@ def _unwritable(path: Path, error: OSError) -> StoreError:
     whose = ""
     if isinstance(error, PermissionError):
         with suppress(OSError, KeyError):
-            whose = f"; it belongs to {path.owner()}"
+            is_ours = path.stat().st_uid == os.getuid()
+            whose = "" if is_ours else f"; it belongs to {path.owner()}"
     return StoreError(f"{path} can't be written: {error.strerror}{whose}")
 
 

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def first_of(names: Sequence[str], most: int = 3, between: str = ", ") -> str:
+def first_of(names: Sequence[str], limit: int = 3, separator: str = ", ") -> str:
     """Return the first of some names, and how many more there are: `a, b, c, and 2 more`.
 
     Args:
         names: in the order in which they are told.
-        most: of them that are told.
-        between: what separates them.
+        limit: how many of them are told.
+        separator: what stands between two.
     """
-    rest = [f"and {len(names) - most} more"] * (len(names) > most)
-    return between.join([*names[:most], *rest])
+    rest = [f"and {len(names) - limit} more"] * (len(names) > limit)
+    return separator.join([*names[:limit], *rest])

@@ -16,7 +16,7 @@ from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, ru
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
-from dynamometer.results.store.errors import StoreError
+from dynamometer.results.store.errors import FormatError, StoreError
 from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
 from dynamometer.results.store.reading import file_bytes, from_json
 from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, read_manifest
@@ -84,6 +84,8 @@ def _removable(directory: Path, asked: Request) -> _Found:
         raise UsageError(msg)
     try:
         progress = read_overview(directory).progress
+    except FormatError as error:
+        raise UsageError(str(error)) from error
     except StoreError as error:
         if not _is_left_of_run(directory):
             raise UsageError(str(error)) from error

@@ -474,35 +474,6 @@ def test_what_is_small_may_not_be_rewritten_either() -> None:
     assert "eager leaves it as it was" in found
 
 
-class Scaled(nn.Module):
-    """Multiplies by numbers that are neither parameter nor buffer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer, self.scale = nn.Linear(8, 8), torch.rand(8) + 1
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Map and scale."""
-        y: torch.Tensor = self.layer(x) * self.scale
-        return y
-
-
-def test_plain_attributes_may_not_be_written_to_either() -> None:
-    """An arm has what it needs of it by then; whoever asks for it afterwards has not."""
-
-    def arm(module: nn.Module) -> Callable[..., Any]:
-        kept = module.scale.clone()
-
-        def call(x: torch.Tensor) -> Any:
-            module.scale.zero_()
-            return module.layer(x) * kept
-
-        return call
-
-    found = judge(Scaled(), torch.randn(4, 8), arm=arm)
-    assert found == "attributes.scale: eager leaves it as it was"
-
-
 def test_a_table_that_is_no_buffer_rounds_as_one_does() -> None:
     """Of whole numbers alone nothing seemed to round, and sums in another order were accused."""
 

@@ -88,6 +88,23 @@ def test_layouts_of_results_compile(layout: torch.layout, mode: Mode) -> None:
     assert isinstance(found, Checks)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")
+def test_a_sparse_result_may_be_larger_than_memory() -> None:
+    """Of 8 entries the loss is that of these."""
+
+    class Few(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.values = nn.Parameter(torch.rand(8))
+
+        def forward(self, places: torch.Tensor) -> torch.Tensor:
+            return torch.sparse_coo_tensor(places, self.values, (200_000, 200_000))
+
+    found = judge(Few(), torch.arange(16).view(2, 8), mode=Mode.TRAINING)
+    assert isinstance(found, Checks | str)
+    assert "memory" not in str(found)
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_nested_inputs_are_trained_on(mode: Mode) -> None:
     """A deep copy of one would have other offsets than its gradient."""

@@ -11,6 +11,7 @@ from judging import judge, reservations_of
 from torch import nn
 
 from dynamometer.common.checking.alteration import Alteration, alter
+from dynamometer.common.checking.checking import Checks
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.results.values.cases import Mode
 
@@ -200,19 +201,48 @@ def test_numbers_stay_in_their_range_where_a_model_asks_for_that() -> None:
     assert reservations_of(found) == ""
 
 
+class Narrow(nn.Module):
+    """Converts pixels to whole numbers of eight bits, which have no larger ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map what is left of `[B, 8]`."""
+        y: torch.Tensor = self.layer((x * 127).round().to(torch.int8).float())
+        return y
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_shares_stay_shares(mode: Mode) -> None:
+    """What 254 becomes in eight bits is another number for each kernel."""
+    x = torch.rand(32, 8) * 2 - 1
+
+    def saturating(module: nn.Module) -> Forward:
+        own = module.module if mode is Mode.TRAINING else module
+        whole = own.forward
+
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            return whole(x.clamp(-1, 1))
+
+        own.forward = forward
+        return module
+
+    assert isinstance(judge(Narrow(), x, arm=saturating, mode=mode), Checks)
+
+
 def test_the_number_that_is_farthest_from_zero_is_doubled() -> None:
     """Not all are, which a normalisation would undo; a single one is."""
-    numbers, one, equal = (
-        torch.tensor([1.0, -3.0] + [0.5] * 62),
-        torch.tensor([2.0]),
-        torch.ones(64),
-    )
-    model = LoadedModel(module=nn.Identity(), args=(numbers, one, equal))
+    numbers, one = torch.tensor([1.0, -3.0] + [0.5] * 62), torch.tensor([2.0])
+    equal, shares = torch.full((64,), 2.0), torch.ones(64)
+    model = LoadedModel(module=nn.Identity(), args=(numbers, one, equal, shares))
     alter(model, Alteration.BEYOND, Mode.INFERENCE)
     assert numbers[1] == 6
     assert one.tolist() == [4.0]
     assert {*numbers[2:].tolist()} == {-0.25, -1.0}
-    assert {*equal.tolist()} == {0.5, 2.0}
+    assert {*equal.tolist()} == {1.0, 4.0}
+    assert {*shares.tolist()} == {0.25, 0.5}
 
 
 class Writes(nn.Module):

@@ -268,6 +268,16 @@ def test_the_reference_computes_in_float64(dtype: Dtype, mode: Mode) -> None:
     assert next(model.module.parameters()).dtype is before
 
 
+def test_tables_that_nobody_registered_are_widened_unless_others_view_them() -> None:
+    """A view would read what was there before."""
+    module = nn.Linear(2, 2)
+    module.table, module.whole = torch.rand(4), torch.rand(2, 2)
+    module.row = module.whole[0]
+    wide = in_float64(LoadedModel(module=module, args=(torch.ones(2),))).module
+    assert (wide.table.dtype, wide.whole.dtype) == (torch.float64, torch.float32)
+    assert wide.row.untyped_storage().data_ptr() == wide.whole.untyped_storage().data_ptr()
+
+
 def test_a_step_begins_with_its_seed() -> None:
     """Each arm's first step draws the same random numbers."""
     model = LoadedModel(module=nn.Dropout(0.5).train(), args=(torch.ones(100),))

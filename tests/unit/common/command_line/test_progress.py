@@ -10,7 +10,7 @@ import pytest
 
 from dynamometer.common.command_line import progress as progress_module
 from dynamometer.common.command_line.progress import ProgressLine, duration
-from dynamometer.results.values.records import Status, StopReason
+from dynamometer.results.values.records import Outcome, Status, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,3 +127,19 @@ def test_an_estimate_that_is_far_off_is_soon_given_up(
             progress.record_made(record)
             progress.case_ended(record.case)
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"about {left} left")
+
+
+def test_cases_that_are_skipped_at_once_take_no_share(
+    capsys: pytest.CaptureFixture[str], clock: SimpleNamespace
+) -> None:
+    """An hour was estimated for the others alone: it is left when twenty were skipped."""
+    skipped = Outcome(status=Status.SKIP, reason="not on this device")
+    with ProgressLine(60, 1, 3600.0, "replicate {}".format) as progress:
+        for index in range(20):
+            case = factories.case(f"m{index}")
+            record = factories.record(
+                case, outcome=skipped, seconds={}, stopped=StopReason.REPLICATES
+            )
+            progress.record_made(record)
+            progress.case_ended(case)
+    assert capsys.readouterr().err.splitlines()[-1].endswith("about 1.0 h left")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import torch
 
@@ -92,3 +94,13 @@ def test_parameters_that_need_gradients_are_compared() -> None:
     one = torch.nn.Parameter(values(LARGE, torch.float32))
     assert all_same(one, one.detach().clone())
     assert not all_same(one, one.detach() + 1)
+
+
+def test_other_shapes_and_memory_that_is_not_there() -> None:
+    """Nothing is read beyond what is stored, nor where nothing is."""
+    one = torch.rand(1 << 16)
+    assert not all_same(one, one[: 1 << 15])
+    nothing = torch._efficientzerotensor(1 << 16)
+    assert not all_same(one, torch.zeros(1 << 16))
+    with suppress(RuntimeError, NotImplementedError):  # it can't be compared everywhere
+        assert all_same(nothing, torch.zeros(1 << 16))
