@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dynamometer.common.checking.looking import Call, Look, Taker, make_call
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.dynamo.accuracy.deviation import MOST_ROUNDING
-from dynamometer.results.values.listing import first_of
+from dynamometer.results.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

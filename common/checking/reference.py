@@ -48,8 +48,8 @@ from dynamometer.dynamo.accuracy.rounding import (
     change_of,
     multiplied_in_tf32,
 )
+from dynamometer.results.listing import first_of
 from dynamometer.results.values.cases import Dtype, Mode
-from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -214,7 +214,7 @@ class Reference:
         eager = self._eager[call]
         if is_later:
             eager = replace(eager, draws=self._draws_later, form=self._form_later)
-        odd = self._beside_values(eager, found)
+        odd = _beside_values(eager, found, self._written)
         draws_nothing = eager.draws and not found.draws
         if not odd and draws_nothing and self._draws_matter:
             odd = "it draws no random numbers, or always the same"
@@ -234,18 +234,10 @@ class Reference:
             own = (*own, "what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
 
-    def _beside_values(self, eager: Look, found: Look) -> str | None:
-        """Say what else than values is wrong with an arm's call, if something is."""
-        wrong = [name for name in found.updates if name not in eager.updates]
-        if wrong:
-            return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
-        rewritten = found.rewritten.difference(*(each.found for each in self._eager.values()))
-        if rewritten:
-            return f"{min(rewritten)}: eager leaves it as it was"
-        # Where there are other results, these say more. A change or a gradient may be there in one
-        # alone, where it is nothing but rounding.
-        results, expected = (set(filter(is_result, each)) for each in (found.found, eager.found))
-        return found.form.problem(eager.form) if results == expected else None
+    @property
+    def _written(self) -> frozenset[str]:
+        """Paths of what some call of eager changes."""
+        return frozenset(path for each in self._eager.values() for path in each.found)
 
     @cached_property
     def _draws_matter(self) -> bool:
@@ -322,6 +314,20 @@ class Reference:
         return wanders(
             expected.get(call, expected[Call.FIRST]), found.found, self.settings.tolerance
         )
+
+
+def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | None:
+    """Say what else than values is wrong with an arm's call, if something is."""
+    wrong = [name for name in found.updates if name not in eager.updates]
+    if wrong:
+        return f"parameters.{wrong[0]}: {found.updates[wrong[0]]}"
+    rewritten = sorted(found.rewritten - written)
+    if rewritten:
+        return f"{rewritten[0]}: eager leaves it as it was"
+    # Where there are other results, these say more. A change or a gradient may be there in one
+    # alone, where it is nothing but rounding.
+    results, expected = (set(filter(is_result, each)) for each in (found.found, eager.found))
+    return found.form.problem(eager.form) if results == expected else None
 
 
 def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:

@@ -190,15 +190,12 @@ class WithLoss(nn.Module):
 
 def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
     """Return the numbers of a tensor that has no single shape, or not each element, in a row."""
-    if tensor.layout is torch.jagged:
-        return tensor.contiguous().values()
-    if tensor.is_nested:
+    if tensor.is_nested and tensor.layout is not torch.jagged:
         return torch.cat([each.reshape(-1) for each in tensor.unbind()])
-    if tensor.layout is torch.sparse_coo:
-        # How many it stores is not known while compiling, by which Dynamo fails.
-        fits = tensor.numel() <= _MOST_DENSE
-        return tensor.to_dense() if fits else tensor.coalesce().values()
-    return tensor if tensor.layout is torch.strided else tensor.values()
+    if tensor.layout is torch.sparse_coo:  # Dynamo fails where it can't know how many it stores
+        is_small = tensor.numel() <= _MOST_DENSE
+        return tensor.to_dense() if is_small else tensor.coalesce().values()
+    return tensor if tensor.layout is torch.strided else tensor.contiguous().values()
 
 
 _MOST_DENSE = 1 << 26

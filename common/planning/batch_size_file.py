@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.workload_options import BATCH_SIZE_FILE
+from dynamometer.results.listing import first_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.reading import file_text
-from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,10 +20,10 @@ from dynamometer.common.interfaces.run_options import (
 from dynamometer.common.interfaces.workload_options import TARGET
 from dynamometer.common.planning.cases import asked_batch_size
 from dynamometer.common.studies.study import FIXED_SIZES, options_of, skip_reason, with_usual_study
+from dynamometer.results.listing import first_of
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import NO_OVERRIDES, TORCHSCRIPT, Dtype, Mode
 from dynamometer.results.values.choices import ASSEMBLED, ENSEMBLE
-from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ from dynamometer.common.interfaces.workload_options import (
     QUICK,
     TOTAL_PARTITIONS,
 )
-from dynamometer.results.values.listing import first_of
+from dynamometer.results.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeGuard
 
 from dynamometer.models.suites.written_tables import assigned, parsed, refuse_unreadable, statements
-from dynamometer.results.values.listing import first_of
+from dynamometer.results.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

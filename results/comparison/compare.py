@@ -16,10 +16,10 @@ from dynamometer.results.comparison.pairing import IncomparableError, paired
 from dynamometer.results.comparison.quantities import COMPILE_TIME, EAGER_LATENCY, JUDGED, SPEEDUP
 from dynamometer.results.comparison.sides import named_alike
 from dynamometer.results.comparison.table import tables
+from dynamometer.results.listing import first_of
 from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.values.cases import IDENTITY
 from dynamometer.results.values.comparison import Comparison, Count, SideSummary
-from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynamometer.results.values.listing import first_of
+from dynamometer.results.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,10 +14,10 @@ import click
 from dynamometer.common.command_line.stored.indexing import RUNS, opened, refreshed
 from dynamometer.common.errors import UsageError
 from dynamometer.results.history import commits
+from dynamometer.results.listing import first_of
 from dynamometer.results.reports.texts import printable
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.store.overview import RunState, read_overview
-from dynamometer.results.values.listing import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

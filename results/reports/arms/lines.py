@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tabulate import tabulate
 
+from dynamometer.results.listing import first_of
 from dynamometer.results.reports import overrides_report
 from dynamometer.results.reports.arms import ensemble, overhead
 from dynamometer.results.reports.texts import (
@@ -23,7 +24,6 @@ from dynamometer.results.statistics.significance import SIGNIFICANT_P, Verdict, 
 from dynamometer.results.statistics.summary import CaseSummary, summarize_suite
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.listing import first_of
 from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:

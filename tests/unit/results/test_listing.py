@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamometer.results.values.listing import first_of
+from dynamometer.results.listing import first_of
 
 
 @pytest.mark.parametrize(
