@@ -195,7 +195,8 @@ def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout is torch.sparse_coo:  # Dynamo fails where it can't know how many it stores
         is_small = tensor.numel() <= _MOST_DENSE
         return tensor.to_dense() if is_small else tensor.coalesce().values()
-    return tensor if tensor.layout is torch.strided else tensor.contiguous().values()
+    whole = tensor.contiguous() if tensor.is_nested else tensor
+    return tensor if tensor.layout is torch.strided else whole.values()
 
 
 _MOST_DENSE = 1 << 26

@@ -61,7 +61,9 @@ class OfLayout(nn.Module):
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("layout", [torch.strided, torch.jagged, torch.sparse_coo])
+@pytest.mark.parametrize(
+    "layout", [torch.strided, torch.jagged, torch.sparse_coo, torch.sparse_csr]
+)
 def test_layouts(layout: torch.layout, mode: Mode) -> None:
     """Compressed inputs are copied, and results have a loss of the numbers that they hold."""
     rows = torch.rand(4, 4).relu().to_sparse_csr()
