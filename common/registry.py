@@ -329,14 +329,15 @@ def suite(name: str) -> SuiteSource:
 def suite_of(text: str) -> str | None:
     """Return the name of the suite of which a text, such as a file, names models; `None` if none.
 
-    Of a suite's name that suite alone is asked: a folder of that name may be what it runs. One
-    that is given what it runs besides its name isn't.
+    Of the name of a suite of ours that suite alone is asked: a folder of that name may be what it
+    runs. One that is given what it runs besides its name isn't, nor is a plugin's.
     """
-    known = loadable("suites")
-    if text in targets("suites"):
-        known = {
-            name: each for name, each in known.items() if name == text and not each.takes_target
-        }
+    if text not in targets("suites"):
+        known = loadable("suites")
+    elif is_built_in("suites", text) and not suite(text).takes_target:
+        known = {text: suite(text)}
+    else:
+        return None
     for name, source in known.items():
         try:
             found: object = source.target(text)

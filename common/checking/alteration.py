@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
 
 _OF_INPUTS = (0.5, 0.25)
-_BEYOND = (0.5, 2.0)
 _OF_WEIGHTS = (1.0, 0.5)
 """What elements of changed inputs and weights are multiplied by: exact in every precision, far more
-than rounding, and but for the second in range wherever the original is. Not all by the same, which
-a normalisation would undo. No number of an input stays, nor the largest and smallest of a weight's
-rows: a backend may have kept what it took from one, as a scale, or the range of all. All weights
-can't become smaller: through many layers nothing would be left."""
+than rounding, and in range wherever the original is. Not all by the same, which a normalisation
+would undo. No number of an input stays, nor the largest and smallest of a weight's rows: a backend
+may have kept what it took from one, as a scale. All weights can't become smaller: through many
+layers nothing would be left."""
+
+_BEYOND = (0.5, 2.0)
+"""Likewise of inputs that may leave their range, which a backend may have kept as well."""
 
 _INSTEAD_OF_ZERO = (0.5, -0.5)
 """What changed inputs and weights are where all were zero."""
@@ -82,16 +84,16 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
 
     Numbers of inputs are halved, and doubled or divided by four, and change sign where there are
     both; those that are farthest from zero are doubled, as a range may have been kept, but none if
-    all are within 1, nor elsewhere than on CPUs. Where all
-    are zero, as in an empty cache or a new bias, they become 0.5 and -0.5. Half of the weights are
-    halved. Whole numbers, masks that are added, and numbers some of which are zero change places
-    along the last dimension where that makes a difference, so that none leaves its range. Of
-    three different whole ones or more the largest are lowered, as the sum of a bag, the edges of a
-    graph, and the longest of many lengths are the same in any order. Where a row has some of them
-    more than once, one becomes what is beside it, as how many are zero is the same in any order,
-    too. Where all are the same, as in a mask that leaves nothing out, the last ones are others. In
-    inference weights and buffers stay: a backend may take them for constants. Where the rows of a
-    nested tensor begin is part of its shape, and stays.
+    all are within 1, nor elsewhere than on CPUs. Where all are zero, as in an empty cache or a new
+    bias, they become 0.5 and -0.5. Half of the weights are halved. Whole numbers, masks that are
+    added, and numbers some of which are zero change places along the last dimension where that
+    makes a difference, so that none leaves its range. Of three different whole ones or more the
+    largest are lowered, as the sum of a bag, the edges of a graph, and the longest of many lengths
+    are the same in any order. Where a row has some of them more than once, one becomes what is
+    beside it, as how many are zero is the same in any order, too. Where all are the same, as in a
+    mask that leaves nothing out, the last ones are others. In inference weights and buffers stay: a
+    backend may take them for constants. Where the rows of a nested tensor begin is part of its
+    shape, and stays.
     """
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
@@ -119,11 +121,11 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     """Name inputs of which something is as before after an alteration; they stay as they are."""
     other = loaded.with_inputs(copied_inputs)
     alter(other, alteration, Mode.INFERENCE)
-    before, now = inputs_of(loaded), inputs_of(other)
+    before = inputs_of(loaded)
+    now = {path: each for path, each in inputs_of(other).items() if not path.endswith(OFFSETS)}
     same = tuple(
         f"{path}: indices" if _has_indices(each) else path
         for path, each in now.items()
-        if not path.endswith(OFFSETS)
         if isinstance(each, np.ndarray)  # of text, or of memory that torch can't write to
         or (isinstance(each, torch.Tensor) and _is_same(before[path], each))
     )
@@ -132,8 +134,7 @@ def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
     moved = (
         f"{path} (its whole numbers only change places)"
         for path, each in now.items()
-        if isinstance(each, torch.Tensor) and not path.endswith(OFFSETS)
-        if path not in same and _could_count_otherwise(each)
+        if isinstance(each, torch.Tensor) and path not in same and _could_count_otherwise(each)
     )
     return (*same, *moved)
 
@@ -300,7 +301,7 @@ def _may_grow(value: torch.Tensor) -> bool:
 def _is_farthest(value: torch.Tensor) -> torch.Tensor | None:
     """Return which elements are farthest from zero; `None` if several are and no other is there."""
     sizes = value.abs()
-    farthest = sizes == sizes.max() if value.numel() else sizes.bool()
+    farthest = sizes == sizes.max()
     return None if value.numel() > 1 and bool(farthest.all()) else farthest
 
 

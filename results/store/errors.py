@@ -10,4 +10,4 @@ class BlockedError(StoreError):
 
 
 class FormatError(BlockedError):
-    """A run that another version of Dynamometer can read."""
+    """A run of a format that this version doesn't read, and another one does."""

@@ -103,8 +103,7 @@ def test_a_sparse_result_may_be_larger_than_memory() -> None:
             return torch.sparse_coo_tensor(places, self.values, (200_000, 200_000))
 
     found = judge(Few(), torch.arange(16).view(2, 8), mode=Mode.TRAINING)
-    assert isinstance(found, Checks | str)
-    assert "memory" not in str(found)
+    assert isinstance(found, Checks)
 
 
 @pytest.mark.parametrize("mode", Mode)
