@@ -10,7 +10,7 @@ from dynamometer.common.planning import estimate as module
 from dynamometer.common.planning.estimate import TimeEstimate
 from dynamometer.common.studies.calibration.arms import ARMS
 from dynamometer.results.store import store
-from dynamometer.results.values.cases import BASELINE, Scale
+from dynamometer.results.values.cases import BASELINE, Mode, Scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,11 @@ def test_guesses_grow_with_the_work(tmp_path: Path) -> None:
     more_arms = factories.plan(*SPECS, arms=arms, replicates=1)
     tiny = one_replicate(cases=tuple(factories.case(spec.name, scale=Scale.TINY) for spec in SPECS))
     three = estimate(factories.plan(*SPECS, replicates=3), tmp_path).seconds
+    training = one_replicate(
+        cases=tuple(factories.case(spec.name, mode=Mode.TRAINING) for spec in SPECS)
+    )
     assert estimate(more_arms, tmp_path).seconds > base
+    assert estimate(training, tmp_path).seconds > base
     assert estimate(tiny, tmp_path).seconds < base
     assert base < three < 3 * base
 
@@ -114,6 +118,16 @@ def test_other_cases_are_no_history(tmp_path: Path) -> None:
     other = factories.record(factories.case("a", scale=Scale.TINY))
     earlier_run(tmp_path, "1", other)
     assert estimate(plan, tmp_path).known_cases == 0
+
+
+def test_others_like_it_say_more_than_a_guess(tmp_path: Path) -> None:
+    """What other models took with these arms; of another scale or mode they say nothing."""
+    plan = one_replicate()
+    earlier_run(tmp_path, "1", took(plan, 0, 100.0))
+    assert estimate(plan, tmp_path) == TimeEstimate(START_S + 200.0, 1)
+    elsewhere = tuple(factories.case(spec.name, mode=Mode.TRAINING) for spec in SPECS)
+    other = one_replicate(cases=elsewhere)
+    assert estimate(other, tmp_path) == estimate(other, tmp_path / "none")
 
 
 def test_damaged_runs_are_passed_over(tmp_path: Path) -> None:
