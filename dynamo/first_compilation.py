@@ -10,12 +10,15 @@ import importlib
 import os
 import sys
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from torch import fx
 
 _MODULES = (
     "torch._dynamo.dce_extra_outputs", "torch._dynamo.repro.after_dynamo",
@@ -45,7 +48,7 @@ _SHOW_LOGS = ("TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 
 
 def preload() -> None:
-    """Import and look up; compiles nothing, and starts no thread."""
+    """Import, look up and trace; runs no kernel, and starts no thread."""
     for name in _MODULES:
         with suppress(ImportError):
             importlib.import_module(name)
@@ -53,6 +56,50 @@ def preload() -> None:
         torch.compiler.list_backends()
     torch.overrides.get_overridable_functions()
     torch.overrides.get_testing_overrides()
+    # It asks accelerators for the state of their generators, and forks can't use one that was used.
+    if not torch.accelerator.is_available() and not _logs_are_read():
+        _trace()
+
+
+def _logs_are_read() -> bool:
+    return any(map(os.environ.get, _SHOW_LOGS))
+
+
+def _trace() -> None:
+    """Have Dynamo trace a small model, and keep in its caches what it finds out once a process."""
+    model = _Sample().eval()
+    with suppress(Exception), torch.no_grad():  # whoever compiles meets it again
+        torch.compile(model, backend=_never_run)(torch.empty(2, 3, 8, 8))
+    torch.compiler.reset()
+
+
+class _Sample(nn.Module):
+    """Layers that many models have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=()):
+            self.features = nn.Sequential(
+                nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True),
+                nn.MaxPool2d(2), nn.Dropout(),
+            )  # fmt: skip
+            self.blocks = nn.ModuleList([nn.Conv2d(4, 4, 1)])
+            self.head = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return an output for each image; in eager its inputs, as kernels start threads."""
+        if not torch.compiler.is_compiling():
+            return x
+        x = self.features(x)
+        for block in self.blocks:
+            x = torch.cat([x, torch.sigmoid(block(x))], dim=1)[:, :4] + x
+        x = nn.functional.relu(x).mean((2, 3)).view(x.size(0), -1)
+        return torch.softmax(self.head(x), dim=-1)
+
+
+def _never_run(_: fx.GraphModule, __: list[torch.Tensor]) -> Callable[..., Any]:
+    """Return what gives the sample's only output without computing it."""
+    return lambda *_: (torch.empty(()),)
 
 
 @contextmanager
@@ -61,7 +108,7 @@ def without_what_is_logged() -> Iterator[None]:
 
     Of modules that nothing has imported nothing is left out.
     """
-    left_out = () if any(map(os.environ.get, _SHOW_LOGS)) else _FOR_LOGS
+    left_out = () if _logs_are_read() else _FOR_LOGS
     with ExitStack() as putting_back:
         for module_name, name, given in left_out:
             module = sys.modules.get(module_name)

@@ -91,3 +91,55 @@ def test_a_backend_that_cannot_be_imported_ends_nothing(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(torch.compiler, "list_backends", fails)
     first_compilation.preload()
+
+
+def _traces(monkeypatch: pytest.MonkeyPatch) -> list[torch.fx.GraphModule]:
+    """Have what Dynamo traces collected, as well as traced."""
+    found: list[torch.fx.GraphModule] = []
+    compile_ = torch.compile
+
+    def spying(model: torch.nn.Module, *, backend: Callable[..., Any]) -> Callable[..., Any]:
+        def spy(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
+            found.append(graph)
+            compiled: Callable[..., Any] = backend(graph, inputs)
+            return compiled
+
+        traced: Callable[..., Any] = compile_(model, backend=spy)
+        return traced
+
+    monkeypatch.setattr(torch, "compile", spying)
+    return found
+
+
+def test_a_sample_is_traced_as_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of it runs, then, and forks begin with the random numbers that they would."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    traced, before = _traces(monkeypatch), torch.get_rng_state()
+    first_compilation.preload()
+    assert len(traced) == 1
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("reason", ["an accelerator", "logs"])
+def test_nothing_is_traced_where_that_would_be_noticed(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An accelerator would be used, so that no fork could; logs would tell of a strange model."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: reason == "an accelerator")
+    if reason == "logs":
+        monkeypatch.setenv("TORCH_LOGS", "graph_code")
+    traced = _traces(monkeypatch)
+    first_compilation.preload()
+    assert not traced
+
+
+def test_nothing_runs_where_dynamo_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels start threads, which forks don't have."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+
+    def kernel(*_: object, **__: object) -> None:
+        pytest.fail("a convolution ran")
+
+    monkeypatch.setattr(torch.nn.Conv2d, "forward", kernel)
+    with torch.compiler.set_stance("force_eager"):
+        first_compilation.preload()
