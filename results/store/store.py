@@ -287,9 +287,9 @@ def read_run(directory: Path) -> RunRecords:
         try:
             record = _record_of(line)
         except BAD_JSON as error:
-            _refuse_later_format(path, line)
+            _refuse_later_format(f"{path}:{number}", line)
             raise _damaged(path, number, str(error)) from error
-        _check_format(path, record.schema)
+        _check_format(f"{path}:{number}", record.schema)
         fault = fault_of_record(record)
         if fault:
             raise _damaged(path, number, fault)
@@ -328,17 +328,17 @@ class _OfFormat(msgspec.Struct):
     schema: int
 
 
-def _refuse_later_format(path: Path, stored: bytes) -> None:
+def _refuse_later_format(where: Path | str, stored: bytes) -> None:
     """Refuse what can't be decoded, and says of itself that it is of a later format."""
     with suppress(*BAD_JSON):
         schema = msgspec.json.decode(stored, type=_OfFormat).schema
-        _check_format(path, max(schema, SCHEMA_VERSION))
+        _check_format(where, max(schema, SCHEMA_VERSION))
 
 
-def _check_format(path: Path, schema: int) -> None:
+def _check_format(where: Path | str, schema: int) -> None:
     if schema != SCHEMA_VERSION:
         msg = (
-            f"{path} is of format {schema}; this version reads format {SCHEMA_VERSION}: use the"
+            f"{where} is of format {schema}; this version reads format {SCHEMA_VERSION}: use the"
             " version that made it"
         )
         raise FormatError(msg)

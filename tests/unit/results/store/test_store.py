@@ -266,13 +266,16 @@ def test_records_of_a_later_format_are_refused(directory: Path) -> None:
     """Likewise for the records."""
     with RunStore(directory) as events:
         events.append(factories.record(schema=SCHEMA_VERSION + 1))
-    with pytest.raises(StoreError, match=f"{EVENTS} {LATER}"):
+    with pytest.raises(StoreError, match=f"{EVENTS}:1 {LATER}"):
         store.read_records(directory)
 
 
-@pytest.mark.parametrize(("name", "read"), [(MANIFEST, "read_manifest"), (EVENTS, "read_records")])
+@pytest.mark.parametrize(
+    ("name", "read", "where"),
+    [(MANIFEST, "read_manifest", MANIFEST), (EVENTS, "read_records", f"{EVENTS}:1")],
+)
 def test_a_later_format_with_other_fields_is_not_called_damaged(
-    name: str, read: str, directory: Path
+    name: str, read: str, where: str, directory: Path
 ) -> None:
     """Nobody may delete its lines, or put a copy of it back."""
     with RunStore(directory) as events:
@@ -280,7 +283,7 @@ def test_a_later_format_with_other_fields_is_not_called_damaged(
     path = directory / name
     stored = {**json.loads(path.read_text()), "schema": SCHEMA_VERSION + 1, "new": 1}
     path.write_text(json.dumps(stored) + "\n")
-    with pytest.raises(FormatError, match=f"{name} {LATER}: use the version that made it"):
+    with pytest.raises(FormatError, match=f"{where} {LATER}: use the version that made it"):
         getattr(store, read)(directory)
 
 
