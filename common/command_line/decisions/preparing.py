@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from contextlib import closing
@@ -135,8 +136,9 @@ def _timed_models(
     by_graph = {case.id: is_decided_by_graph(each, tuning) for case, each in models}
     asked = models_plan(manifest.plan, by_graph) if models else None
     for (case, model), made in zip(models, asked.cases if asked else (), strict=True):
-        if len(made.arms) == _ARMS_OF_NO_CHOICE and _is_eager(model, tuning):
-            decisions.put(_all_eager(case.label, model, manifest.run_id))
+        stay = _graphs_that_stay(model, tuning)
+        if len(made.arms) == _ARMS_OF_NO_CHOICE and stay:
+            decisions.put(_all_eager(case.label, model, stay, manifest.run_id))
             text = f"  model {case.label}: eager, as its graph is; no other candidate is left"
             click.echo(text, err=True)
             del by_graph[case.id]
@@ -147,24 +149,29 @@ _ARMS_OF_NO_CHOICE = 2
 """The baseline, and what is assembled of the graphs."""
 
 
-def _is_eager(model: Recorded, tuning: Tuning) -> bool:
-    """Return whether every graph of a model is decided to stay eager."""
+def _graphs_that_stay(model: Recorded, tuning: Tuning) -> list[Decision]:
+    """Return the decisions on a model's graphs if all of them stay eager, else none."""
     found = [
-        decision_that_counts(tuning, Subject.GRAPH, each.key, model.setting)
+        decision
         for each in model.graphs
+        if (decision := decision_that_counts(tuning, Subject.GRAPH, each.key, model.setting))
+        if decision.arm == NO_BACKEND
     ]
-    return bool(found) and all(each and each.arm == NO_BACKEND for each in found)
+    return found if len(found) == len(model.graphs) else []
 
 
-def _all_eager(label: str, model: Recorded, run: str) -> Decision:
-    """Return the decision on a model whose graphs stay eager, and that nothing else can compute."""
+def _all_eager(label: str, model: Recorded, graphs: Sequence[Decision], run: str) -> Decision:
+    """Return the decision on a model whose graphs stay eager, and that nothing else can compute.
+
+    Nothing else will say what deciding that took, as no graph of it is looked up.
+    """
     return Decision(
         subject=Subject.MODEL,
         key=model.key,
         label=label,
         setting=model.setting,
         arm=NO_BACKEND,
-        tuning_s=0.0,
+        tuning_s=math.fsum(each.tuning_s for each in graphs),
         decided_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         run=run,
     )

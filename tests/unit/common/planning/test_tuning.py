@@ -124,7 +124,7 @@ def test_what_is_decided_anew_counts_for_nothing_before(
     model = Recorded(key="model", setting=decided.setting, graphs=(graph,))
     tuning = Tuning(decisions=str(decisions.path), since=SINCE, candidates=("inductor",))
     assert preparing.is_decided_by_graph(model, tuning) is counts
-    assert preparing._is_eager(model, tuning) is counts
+    assert bool(preparing._graphs_that_stay(model, tuning)) is counts
     assert bool(preparing._undecided(tuning, [model])) is not counts
 
 
@@ -164,8 +164,9 @@ def test_a_model_that_nothing_else_can_compute_is_not_timed(
     """Its only graph stays eager, so the model is; a run says so and finds it decided next time."""
     timed, decisions = idle_model(tmp_path, "eager", ("inductor",))
     assert timed == {}
-    (model,) = (each for each in decisions.all() if each.subject is Subject.MODEL)
+    model, graph = sorted(decisions.all(), key=lambda each: each.subject is Subject.GRAPH)
     assert (model.key, model.arm) == ("model", "eager")
+    assert model.tuning_s == graph.tuning_s > 0  # what deciding that took
     assert "eager, as its graph is; no other candidate is left" in capsys.readouterr().err
 
 
