@@ -16,6 +16,7 @@ from dynamometer.common.command_line.stored.runs import RUN_OR_SEVERAL, RUNS, ru
 from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.option import Flag
 from dynamometer.common.planning.refusals import store_errors_as_usage
+from dynamometer.results.listing import first_of
 from dynamometer.results.store.errors import FormatError, StoreError
 from dynamometer.results.store.overview import is_locked, read_overview, size_on_disk
 from dynamometer.results.store.reading import file_bytes, from_json
@@ -23,6 +24,8 @@ from dynamometer.results.store.store import EVENTS, MANIFEST, RunStore, read_man
 from dynamometer.results.values.records import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.common.command_line.options import Invocation
     from dynamometer.common.interfaces.option import Request
 
@@ -66,8 +69,7 @@ def run(asked: Request, _: Invocation) -> int:
             raise UsageError(msg)
         click.confirm(f"remove {len(found)} run(s), which frees {total}?", abort=True)
     with store_errors_as_usage():
-        for each in found:
-            _remove(each.directory)
+        _remove_all([each.directory for each in found])
     click.echo(f"removed {len(found)} run(s): {total} freed")
     return 0
 
@@ -125,6 +127,21 @@ class _AnyRecord(msgspec.Struct, frozen=True):
     schema: int
     run_id: str
     replicate: int
+
+
+def _remove_all(directories: Sequence[Path]) -> None:
+    """Remove one directory after the other.
+
+    Raises:
+        StoreError: one can't be removed; names those that are gone.
+    """
+    for index, each in enumerate(directories):
+        try:
+            _remove(each)
+        except StoreError as error:
+            gone = first_of(list(map(str, directories[:index]))) or "nothing else"
+            msg = f"{error}; before that {gone} was removed"
+            raise StoreError(msg) from error
 
 
 def _remove(directory: Path) -> None:

@@ -409,7 +409,27 @@ def test_rm_names_what_can_not_be_removed(
     monkeypatch.setattr(removal.shutil, "rmtree", stopped)
     found = said(capsys, "rm", "--yes", str(runs / "one"), code=2)
     assert f"{runs / 'one' / 'logs' / 'x'} can't be removed: Operation not permitted" in found
+    assert "before that nothing else was removed" in found
     assert [each.name for each in runs.iterdir()] == ["one"]
+
+
+def test_rm_that_fails_names_what_is_gone(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several runs those before."""
+    shutil.copytree(runs / "one", runs / "two")
+    (runs / "two" / "logs").rename(runs / "two" / "stuck")
+    remove = shutil.rmtree
+
+    def some(directory: Path) -> None:
+        if directory.name == "stuck":
+            raise PermissionError(1, "Operation not permitted", str(directory))
+        remove(directory)
+
+    monkeypatch.setattr(removal.shutil, "rmtree", some)
+    found = said(capsys, "rm", "--yes", str(runs / "one"), str(runs / "two"), code=2)
+    assert f"before that {runs / 'one'} was removed" in found
+    assert [each.name for each in runs.iterdir()] == ["two"]
 
 
 def test_rm_refuses_links(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
