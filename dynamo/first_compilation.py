@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from dynamometer.dynamo import state
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -68,9 +70,9 @@ def _logs_are_read() -> bool:
 def _trace() -> None:
     """Have Dynamo trace a small model, and keep in its caches what it finds out once a process."""
     model = _Sample().eval()
-    with suppress(Exception), torch.no_grad():  # whoever compiles meets it again
+    with suppress(Exception), state.without_gradients():  # whoever compiles meets it again
         torch.compile(model, backend=_never_run)(torch.empty(2, 3, 8, 8))
-    torch.compiler.reset()
+    state.forget_compiled()
 
 
 class _Sample(nn.Module):

@@ -38,6 +38,8 @@ RESTS_ON: Mapping[str, str] = {
     "torch._dynamo.run": "what `dynamometer.dynamo.interface` runs without compiling",
     "torch._dynamo.maybe_mark_dynamic": "--dynamic-batch-only, and what --sweep-sizes shows",
     "torch._dynamo.config.recompile_limit": "the last ones of many arms, before torch 2.13",
+    "torch._dynamo.config.get_config_copy": "options that an arm sets for those after it",
+    "torch._inductor.config.get_config_copy": "options that an arm sets for those after it",
     "torch._dynamo.config.assume_static_by_default": "--dynamic-shapes of every dimension",
     "torch._inductor.config.fallback_random": "whether Inductor draws what eager does",
     "torch._inductor.compile_fx": "compile time apart from importing Inductor",

@@ -1,4 +1,7 @@
-"""The only module that changes torch's settings, which it restores, and seeds its generators."""
+"""Changes torch's settings, which it restores, and seeds its generators.
+
+But for `process_settings`, which puts back what others changed, no other module does.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from dynamometer.dynamo.private import GoneError, private
 from dynamometer.results.values.cases import MatmulPrecision, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
 _DYNAMO, _INDUCTOR = "torch._dynamo.config", "torch._inductor.config"
@@ -111,46 +114,6 @@ def settings() -> frozenset[str]:
         *(f"autocast on {device} casts to {narrow}" for device, (_, narrow) in autocast.items()),
     }
     return frozenset({*others, *(name for name, is_on in found.items() if is_on)})
-
-
-def _flushes_denormals() -> bool:
-    """Multiply the least number there is; torch doesn't tell otherwise."""
-    return float(torch.tensor(5e-324, dtype=torch.float64) * 1) == 0
-
-
-_PACE: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
-    "intra-op threads": (torch.get_num_threads, torch.set_num_threads),
-    "oneDNN": (
-        lambda: torch.backends.mkldnn.enabled,
-        lambda is_on: setattr(torch.backends.mkldnn, "enabled", is_on),
-    ),
-    "flushing of denormal numbers": (_flushes_denormals, torch.set_flush_denormal),
-    "cuDNN": (
-        lambda: torch.backends.cudnn.enabled,
-        lambda is_on: setattr(torch.backends.cudnn, "enabled", is_on),
-    ),
-    "cuDNN's benchmarking": (
-        lambda: torch.backends.cudnn.benchmark,
-        lambda is_on: setattr(torch.backends.cudnn, "benchmark", is_on),
-    ),
-}
-"""Settings of a whole process that decide how fast others' code runs: read, and set."""
-
-
-def pace() -> dict[str, Any]:
-    """Return torch's settings that decide how fast others' code runs in this process."""
-    return {name: read() for name, (read, _) in _PACE.items()}
-
-
-def put_back_pace(wanted: Mapping[str, Any]) -> list[str]:
-    """Set what `pace` gave, and say what was otherwise."""
-    changed = []
-    for name, (read, write) in _PACE.items():
-        now = read()
-        if now != wanted[name]:
-            changed.append(f"{name} from {wanted[name]} to {now}")
-            write(wanted[name])
-    return changed
 
 
 def generators() -> tuple[object, ...]:

@@ -14,9 +14,9 @@ from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
     BY_FAR,
+    DIFFER,
     NO_DRAWS,
     call_that_adds,
-    do_copies_differ,
     do_draws_matter,
     first_two_calls,
     on_other_inputs,
@@ -29,7 +29,7 @@ from dynamometer.common.checking.snapshots import (
     state_of,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
-from dynamometer.common.interfaces.outcome import NondeterministicError
+from dynamometer.common.interfaces.outcome import NondeterministicError, SkippedError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.accuracy.leaves import Leaves
     from dynamometer.results.values.cases import Case
 
-_DIFFER = "two eager runs from one seed differ at {}"
+_MOVED = "it can't be judged: since an arm before it is there eager differs; run it without that"
 
 
 def reference_of(
@@ -164,7 +164,7 @@ class Reference:
         self.left_alone: tuple[str, ...] = ()
         self.adds = False
         self._made: Runs | None = None
-        self._repeats = True
+        self._repeats, self._has_moved = True, False
         self._doubts: tuple[str, ...] = ()
         own, start = self.fresh()
         numbers = numbers_of(own.loaded)
@@ -207,7 +207,11 @@ class Reference:
         return tuple(call for call in self._eager if call not in left_out)
 
     def judge(self, call: Call, found: Look) -> Comparison:
-        """Compare what an arm's call came to with what eager's did."""
+        """Compare what an arm's call came to with what eager's did.
+
+        Raises:
+            SkippedError: it isn't the very same, and an arm before has made eager another.
+        """
         is_later = call in {Call.LATER, Call.ADDING}
         if is_later or (call is Call.SECOND and self._keeps_no_state):
             call = Call.FIRST
@@ -220,18 +224,15 @@ class Reference:
             odd = "it draws no random numbers, or always the same"
         if odd:
             return Comparison(math.inf, odd)
-        own = (
-            *self._unchecked,
-            *([NO_DRAWS] if draws_nothing else ()),
-            *(f"parameters.{name}: the model changes it itself" for name in eager.updates),
-        )
+        own = [*self._unchecked, *([NO_DRAWS] * draws_nothing)]
+        own += [f"parameters.{name}: the model changes it itself" for name in eager.updates]
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
-        judged = self._judge(call, found.found)
-        own = (*own, *self._doubts)
-        if not self._runs.made:
-            own = (*own, "what rounding does: eager fails with other weights or inputs")
+        judged, own = self._judge(call, found.found), [*own, *self._doubts]
+        # None may be made where eager has become another: they would take that for rounding.
+        if self._made is not None and not self._made.made:
+            own.append("what rounding does: eager fails with other weights or inputs")
         return replace(judged, unchecked=(*own, *judged.unchecked))
 
     @property
@@ -268,12 +269,13 @@ class Reference:
         """Say where eager computes something else by now than before any arm was there."""
         if not self._repeats:
             return None
+        first = self._eager[Call.FIRST].found
         with self._roundings.announced():
-            found = once_more(self.fresh, self._eager[Call.FIRST].found, self.settings)
-            where = (found.mismatch or "").partition(":")[0]
-            if where and not self._is_repeated and do_copies_differ(self.fresh, self.settings):
-                raise NondeterministicError(_DIFFER.format(where))
+            found = once_more(self.fresh, first, self.settings, is_repeated=self._is_repeated)
         self._doubts = found.unchecked
+        if found.mismatch and self._has_moved:
+            raise SkippedError(_MOVED)
+        self._has_moved = bool(found.mismatch)
         return found if found.mismatch else None
 
     @property
@@ -305,7 +307,7 @@ class Reference:
         self._repeats &= are_identical(self._eager[call].found, found.found)
         where = self._where_other(call, found)
         if where:
-            raise NondeterministicError(_DIFFER.format(where))
+            raise NondeterministicError(DIFFER.format(where))
 
     def _where_other(self, call: Call, found: Look) -> str | None:
         if are_identical(self._eager[call].found, found.found):

@@ -13,7 +13,7 @@ import torch
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.snapshots import attributes_of, numbers_of, written
-from dynamometer.common.interfaces.outcome import is_out_of_memory
+from dynamometer.common.interfaces.outcome import NondeterministicError, is_out_of_memory
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
 from dynamometer.dynamo.accuracy.expected import are_identical
@@ -128,11 +128,25 @@ def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
     return own, start, make_call(own, start, Call.FIRST, settings)
 
 
-def once_more(fresh: Fresh, first: Leaves, settings: Settings) -> Comparison:
+DIFFER = "two eager runs from one seed differ at {}"
+
+
+def once_more(
+    fresh: Fresh, first: Leaves, settings: Settings, *, is_repeated: bool = True
+) -> Comparison:
     """Make eager's first call again, and compare it with what it came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
     that are made from then on would take for rounding what these do.
+
+    Args:
+        fresh: gives a step on a copy of the model, and the state that it begins with.
+        first: what that came to before any arm was there.
+        settings: of the call.
+        is_repeated: whether another copy had come to the same by then.
+
+    Raises:
+        NondeterministicError: copies differ, whatever arms do.
     """
     try:
         now = _called(fresh, settings)[2].found
@@ -143,6 +157,8 @@ def once_more(fresh: Fresh, first: Leaves, settings: Settings) -> Comparison:
     for path, leaf in first.items():
         # A gradient may be zero but for rounding, and then differs from itself by all it is.
         if is_result(path) and differ({path: leaf}, now, BY_FAR * settings.tolerance):
+            if not is_repeated and do_copies_differ(fresh, settings):
+                raise NondeterministicError(DIFFER.format(path))
             return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
     doubt = "what rounding does: since the arms are there eager rounds otherwise"
     return Comparison(unchecked=(doubt,))

@@ -86,7 +86,7 @@ def _measure(job: Job, stages: StageClock, channel: Channel) -> Findings:
             state.note_on_precision(job.case.matmul_precision),
             state.note_on_threads(job.threads),
         )
-    found = (policy_note, *set_otherwise, note_on_runtimes(), *gone())
+    found = (*context.notes, policy_note, *set_otherwise, note_on_runtimes(), *gone())
     notes = [note for note in found if note]
     return msgspec.structs.replace(findings, notes=(*findings.notes, *notes))
 

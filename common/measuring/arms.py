@@ -320,7 +320,8 @@ def checked_arm(
     Raises:
         Exception: as `compile_arm` and `check_again` do.
     """
-    return check_again(context, compile_arm(context, loaded, name, reference), reference)
+    with context.guarding(name):
+        return check_again(context, compile_arm(context, loaded, name, reference), reference)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

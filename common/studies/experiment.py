@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
@@ -14,12 +14,11 @@ from dynamometer.common.checking.shapes import with_other_sizes
 from dynamometer.common.interfaces.messages import Findings, Interim, Progress
 from dynamometer.common.machine.temporary import TEMPORARY, temporary_files_in
 from dynamometer.dynamo.clock import Clock
-from dynamometer.results.values.cases import DynamicDims
+from dynamometer.results.values.cases import BASELINE, DynamicDims
 from dynamometer.results.values.records import PASSED, Absence, ArmResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
     from dynamometer.common.interfaces.messages import Job, Message
     from dynamometer.common.interfaces.suite import LoadedModel, Suite
@@ -69,7 +68,8 @@ class Context:
     """What an experiment works with inside a worker process.
 
     Attributes:
-        is_guarded: whether what an arm does to the others is looked for.
+        is_guarded: whether an arm fails for what it does to the others.
+        notes: what is to be known of the process beside its findings.
     """
 
     is_guarded: ClassVar = False
@@ -79,6 +79,7 @@ class Context:
     device: Device
     stages: StageClock
     send: Callable[[Message], None]
+    notes: list[str] = field(default_factory=list)
 
     def keep(self, findings: Findings) -> None:
         """Have it stand if the process ends before there is a report."""
@@ -89,10 +90,42 @@ class Context:
         job = msgspec.structs.replace(self.job, raise_backend_errors=True)
         return replace(self, job=job)
 
-    def guarding(self, arm: str) -> AbstractContextManager[None]:
-        """See to it, where a study has such rules, that an arm does nothing to the others."""
-        del arm
-        return nullcontext()
+    @contextmanager
+    def guarding(self, arm: str) -> Iterator[None]:
+        """Put back, and note, what an arm sets for the whole process: the others would pay for it.
+
+        What the model itself sets was set by eager's calls before.
+        """
+        # This module is read by the parent, without torch.
+        from dynamometer.dynamo import process_settings
+
+        if arm == BASELINE:
+            yield
+            return
+        pace = process_settings.pace()
+        try:
+            with self.keeping_options(arm):
+                yield
+        finally:
+            self._note_put_back(arm, process_settings.put_back_pace(pace))
+
+    @contextmanager
+    def keeping_options(self, arm: str) -> Iterator[None]:
+        """Put back, and note, options of Dynamo and Inductor, if others are compiled as well."""
+        from dynamometer.dynamo import process_settings
+
+        if len(self.job.arms) <= _ARMS_WITHOUT_OTHERS:
+            yield
+            return
+        before = process_settings.options()
+        try:
+            yield
+        finally:
+            self._note_put_back(arm, process_settings.put_back_options(before))
+
+    def _note_put_back(self, arm: str, changed: Sequence[str]) -> None:
+        if changed:
+            self.notes.append(f"{arm} set for all arms, and it was put back: {', '.join(changed)}")
 
     def load(self) -> LoadedModel:
         """Build the case's model and inputs, in the state the case asks for.
@@ -118,6 +151,10 @@ class Context:
         if case.has_dynamic_dims(DynamicDims.BATCH):
             mark_varying([(each.args, dict(each.kwargs)) for each in loaded.calls])
         return loaded if self.job.tuning is None else _with_key(loaded)
+
+
+_ARMS_WITHOUT_OTHERS = 2
+"""Eager, and one that is compiled."""
 
 
 def _with_key(loaded: LoadedModel) -> LoadedModel:

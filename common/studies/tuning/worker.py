@@ -13,7 +13,7 @@ from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.outcome import ChangedSettingsError, SkippedError, attempt
 from dynamometer.common.studies.experiment import Context
 from dynamometer.common.studies.speedup.worker import measure as measure_speedup
-from dynamometer.dynamo import state
+from dynamometer.dynamo import process_settings
 from dynamometer.dynamo.ensemble.setting import setting_of
 from dynamometer.results.store.decisions import decision_that_counts
 from dynamometer.results.values.cases import BASELINE
@@ -56,12 +56,13 @@ class _Keeping(Context):
             yield
             return
         if not self._pace:  # eager has run: what the model itself sets is set
-            self._pace.update(state.pace())
-        state.put_back_pace(self._pace)
+            self._pace.update(process_settings.pace())
+        process_settings.put_back_pace(self._pace)
         try:
-            yield
+            with self.keeping_options(arm):
+                yield
         finally:
-            changed = state.put_back_pace(self._pace)
+            changed = process_settings.put_back_pace(self._pace)
         if changed:
             msg = f"it changes torch's settings for the whole process: {', '.join(changed)}"
             raise ChangedSettingsError(msg)

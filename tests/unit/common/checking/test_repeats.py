@@ -9,13 +9,18 @@ import pytest
 import torch
 from judging import judge, reservations_of
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 
-from dynamometer.common.checking.checking import KEEPS_STATE, Checks
+from dynamometer.common.checking.checking import KEEPS_STATE, Checks, check_first_calls
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import reference_of
-from dynamometer.common.checking.snapshots import state_of
-from dynamometer.common.checking.steps import configure
-from dynamometer.common.interfaces.outcome import NondeterministicError
+from dynamometer.common.checking.snapshots import Snapshot, state_of
+from dynamometer.common.checking.steps import configure, make_step
+from dynamometer.common.interfaces.outcome import (
+    NondeterministicError,
+    SkippedError,
+    WrongResultError,
+)
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import Mode
@@ -148,6 +153,37 @@ def test_what_others_do_to_eager_is_no_excuse(
         return module
 
     assert isinstance(judge(model, torch.randn(2, 4), arm=arm), str)
+
+
+def test_no_arm_is_held_to_what_one_before_it_has_made_of_eager() -> None:
+    """A hook for all modules; runs of eager that are made by then would take that for rounding."""
+    model, hooks = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), []
+
+    def as_eager_is_by_now(own: nn.Module) -> nn.Module:
+        if not hooks:
+            hooks.append(register_module_forward_hook(lambda _, __, output: output * 1.2))
+        return own
+
+    case = factories.case()
+    loaded = configure(
+        LoadedModel(module=model, args=(torch.randn(4, 8),)), case, torch.device("cpu")
+    )
+    settings = Settings(seed=0, tolerance=1e-4)
+    with state.running(Mode.INFERENCE, None):
+        reference = reference_of(loaded, case, settings)
+
+        def check(arm: Callable[[nn.Module], Callable[..., Any]]) -> None:
+            own = loaded.copy()
+            step = make_step(arm(own.module), own, Mode.INFERENCE, 0)
+            check_first_calls(step, Snapshot.of(own), reference)
+
+        try:
+            with pytest.raises(WrongResultError, match="since the arms are there eager differs"):
+                check(as_eager_is_by_now)
+            with pytest.raises(SkippedError, match="since an arm before it is there eager differs"):
+                check(lambda own: lambda x: own(x) * 1.15)
+        finally:
+            hooks[0].remove()
 
 
 def test_briefly_kernels_that_are_replaced_are_the_arms_doing(

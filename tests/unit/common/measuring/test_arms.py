@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -70,7 +71,9 @@ def context(case: Case) -> Any:
     job = SimpleNamespace(case=case, seed=0, replicate=0, raise_backend_errors=False)
     device = SimpleNamespace(synchronize=lambda: None)
     stages = StageClock(lambda _: None)
-    return SimpleNamespace(job=job, device=device, stages=stages, is_guarded=False)
+    return SimpleNamespace(
+        job=job, device=device, stages=stages, is_guarded=False, guarding=nullcontext
+    )
 
 
 def captured(arm: CompiledArm) -> CaptureStats:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import torch
+from torch._inductor import config as inductor
 
 from dynamometer.common.interfaces.outcome import ChangedSettingsError
 from dynamometer.common.studies.experiment import Context
 from dynamometer.common.studies.tuning.worker import _Keeping
-from dynamometer.dynamo import state
+from dynamometer.dynamo import process_settings
 from dynamometer.results.values.cases import BASELINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 CHANGES: dict[str, Callable[[], object]] = {
     "intra-op threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "oneDNN": lambda: torch.backends.mkldnn.set_flags(False),
     "flushing of denormal numbers": lambda: torch.set_flush_denormal(True),
+    "detection of anomalies": lambda: torch.autograd.set_detect_anomaly(mode=True),
     "cuDNN's benchmarking": lambda: setattr(torch.backends.cudnn, "benchmark", True),
 }
 
@@ -27,24 +30,25 @@ CHANGES: dict[str, Callable[[], object]] = {
 @pytest.fixture(autouse=True)
 def _undone() -> Iterator[None]:
     """Leave the process as it was, whatever a test finds."""
-    before = state.pace()
+    before = process_settings.pace()
     yield
-    state.put_back_pace(before)
+    process_settings.put_back_pace(before)
 
 
-def keeping() -> _Keeping:
-    """Make the context of tuning, without a job."""
+def keeping(kind: type[Context] = _Keeping, arms: Sequence[str] = (BASELINE, "mine")) -> Context:
+    """Make the context of tuning, or another, with nothing but the names of its arms."""
     nothing = cast("Any", None)
-    return _Keeping(nothing, nothing, nothing, nothing, nothing)
+    job = SimpleNamespace(arms=arms)
+    return kind(cast("Any", job), nothing, nothing, nothing, nothing)
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_candidate_that_changes_settings_fails(name: str) -> None:
     """The reason says which; the next candidate finds them as they were."""
-    before, context = state.pace(), keeping()
+    before, context = process_settings.pace(), keeping()
     with pytest.raises(ChangedSettingsError, match=f"{name} from"), context.guarding("mine:bad"):
         CHANGES[name]()
-    assert state.pace() == before
+    assert process_settings.pace() == before
     with context.guarding("mine:good"):
         pass
 
@@ -58,27 +62,60 @@ def raising() -> None:
 
 def test_what_it_raises_itself_counts_first() -> None:
     """Its settings are put back all the same."""
-    before = state.pace()
+    before = process_settings.pace()
     with pytest.raises(ValueError, match="not today"), keeping().guarding("mine:bad"):
         raising()
-    assert state.pace() == before
+    assert process_settings.pace() == before
 
 
 def test_what_is_changed_between_is_found_too() -> None:
     """While arms are timed together nobody looks; whoever is called next starts as all did."""
-    before, context = state.pace(), keeping()
+    before, context = process_settings.pace(), keeping()
     with context.guarding("mine:bad"):
         pass
     CHANGES["oneDNN"]()
     with context.guarding("mine:good"):
-        assert state.pace() == before
+        assert process_settings.pace() == before
 
 
 def test_eager_may_set_what_its_model_sets() -> None:
-    """And nothing is looked for where candidates aren't chosen."""
-    with keeping().guarding(BASELINE):
-        CHANGES["oneDNN"]()
-    nothing = cast("Any", None)
-    with Context(nothing, nothing, nothing, nothing, nothing).guarding("mine:bad"):
-        CHANGES["flushing of denormal numbers"]()
-    assert not Context.is_guarded
+    """Nobody takes it for an arm's doing."""
+    for kind in (Context, _Keeping):
+        with keeping(kind).guarding(BASELINE):
+            CHANGES["oneDNN"]()
+        with keeping(kind).guarding("mine:good"):
+            assert not torch.backends.mkldnn.enabled
+        torch.backends.mkldnn.set_flags(True)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_where_nothing_is_chosen_an_arm_does_not_fail_for_it(name: str) -> None:
+    """It is put back all the same, and noted: eager and other arms would be timed so."""
+    before, context = process_settings.pace(), keeping(Context)
+    with context.guarding("mine:bad"):
+        CHANGES[name]()
+    assert process_settings.pace() == before
+    (note,) = context.notes
+    assert note.startswith(f"mine:bad set for all arms, and it was put back: {name} from ")
+    with context.guarding("mine:good"):
+        pass
+    assert context.notes == [note]
+
+
+@pytest.mark.parametrize("kind", [Context, _Keeping])
+@pytest.mark.parametrize(
+    ("arms", "stays"), [((BASELINE, "one"), True), ((BASELINE, "one", "two"), False)]
+)
+def test_options_of_compilers_are_put_back_for_other_arms(
+    kind: type[Context], arms: tuple[str, ...], *, stays: bool
+) -> None:
+    """Where there are others; alone it may need them again, when it compiles for other sizes."""
+    context, own_pass = keeping(kind, arms), lambda graph: graph
+    with inductor.patch(post_grad_custom_pre_pass=None, max_autotune=False):
+        with context.guarding("one"):
+            inductor.post_grad_custom_pre_pass = own_pass
+            inductor.max_autotune = True
+        assert (inductor.post_grad_custom_pre_pass is own_pass) is stays
+        assert inductor.max_autotune is stays
+    names = (f"torch._inductor.config.{name}" for name in ("max_autotune", "post_grad_custom_"))
+    assert all(any(name in note for note in context.notes) is not stays for name in names)
