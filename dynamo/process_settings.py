@@ -58,6 +58,8 @@ def put_back_pace(wanted: Mapping[str, Any]) -> list[str]:
 
 Options = dict[str, dict[str, Any]]
 """Options of Dynamo and of Inductor, by the module that holds them."""
+_OF_TORCH = {"aot_inductor.metadata"}
+"""No options: AOTInductor notes there what it has compiled for."""
 
 
 def options() -> Options:
@@ -83,7 +85,7 @@ def _options_of(module: str) -> dict[str, Any]:
     with suppress(GoneError), _without_warnings():
         names = private(f"{module}.get_config_copy")()
         config = private(module)
-        return {name: _kept(getattr(config, name)) for name in names}
+        return {name: _kept(getattr(config, name)) for name in names if name not in _OF_TORCH}
     return {}
 
 

@@ -119,3 +119,11 @@ def test_options_of_compilers_are_put_back_for_other_arms(
         assert inductor.max_autotune is stays
     names = (f"torch._inductor.config.{name}" for name in ("max_autotune", "post_grad_custom_"))
     assert all(any(name in note for note in context.notes) is not stays for name in names)
+
+
+def test_what_aot_inductor_notes_of_its_device_is_no_option() -> None:
+    """Torch writes that among its options with each compilation."""
+    context = keeping(Context, (BASELINE, "one", "two"))
+    with inductor.patch({"aot_inductor.metadata": {}}), context.guarding("one"):
+        inductor.aot_inductor.metadata["AOTI_DEVICE_KEY"] = "cpu"
+    assert not context.notes
