@@ -35,7 +35,10 @@ _PACE: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
         lambda: torch.backends.cudnn.benchmark,
         lambda is_on: setattr(torch.backends.cudnn, "benchmark", is_on),
     ),
-    "detection of anomalies": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    "detection of anomalies, and of NaN": (
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda both: torch.autograd.set_detect_anomaly(*both),
+    ),
 }
 """Those that decide how fast others' code runs: read, and set."""
 
@@ -57,14 +60,15 @@ def put_back_pace(wanted: Mapping[str, Any]) -> list[str]:
 
 
 Options = dict[str, dict[str, Any]]
-"""Options of Dynamo and of Inductor, by the module that holds them."""
+"""Options of Dynamo, AOTAutograd and Inductor, by the module that holds them."""
+_MODULES = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
 _OF_TORCH = {"aot_inductor.metadata"}
 """No options: AOTInductor notes there what it has compiled for."""
 
 
 def options() -> Options:
-    """Return the options of Dynamo and Inductor, which all that is compiled goes by."""
-    return {name: _options_of(name) for name in ("torch._dynamo.config", "torch._inductor.config")}
+    """Return the options that all goes by that is compiled in this process."""
+    return {module: _options_of(module) for module in _MODULES}
 
 
 def put_back_options(wanted: Options) -> list[str]:
@@ -74,19 +78,21 @@ def put_back_options(wanted: Options) -> list[str]:
         now = _options_of(module)
         others = [name for name in before if not _are_same(before[name], now.get(name))]
         changed += [f"{module}.{name}" for name in others]
-        with _without_warnings():
-            for name in others:
+        for name in others:
+            with suppress(Exception), _without_warnings():  # one may refuse what it was given
                 setattr(private(module), name, before[name])
     return changed
 
 
 def _options_of(module: str) -> dict[str, Any]:
     """Return the options themselves, and copies of containers; none where torch can't list them."""
+    found: dict[str, Any] = {}
     with suppress(GoneError), _without_warnings():
-        names = private(f"{module}.get_config_copy")()
-        config = private(module)
-        return {name: _kept(getattr(config, name)) for name in names if name not in _OF_TORCH}
-    return {}
+        config, names = private(module), private(f"{module}._config").keys() - _OF_TORCH
+        for name in names:
+            with suppress(Exception):  # some are functions of what the machine has
+                found[name] = _kept(getattr(config, name))
+    return found
 
 
 def _kept(value: Any) -> Any:
@@ -94,8 +100,10 @@ def _kept(value: Any) -> Any:
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    """Compare two values; a function or a pass of somebody's own is the same as itself alone."""
-    return one is other or (type(one) is type(other) and bool(one == other))
+    """Compare two values; of what can't be compared only the very same is the same."""
+    with suppress(Exception):
+        return one is other or (type(one) is type(other) and bool(one == other))
+    return False
 
 
 def _without_warnings() -> warnings.catch_warnings[None]:

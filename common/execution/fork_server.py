@@ -93,7 +93,7 @@ def _import_all(preload: Preload) -> None:
     for name in _WORKER_MODULES:
         importlib.import_module(name)
     study = registry.study(preload.study)
-    if study.jobs is not Jobs.ONE:
+    if study.jobs is Jobs.ALL_CORES:  # it times no compiling
         from dynamometer.dynamo import first_compilation
 
         first_compilation.preload()

@@ -321,7 +321,9 @@ def checked_arm(
         Exception: as `compile_arm` and `check_again` do.
     """
     with context.guarding(name):
-        return check_again(context, compile_arm(context, loaded, name, reference), reference)
+        compiled = compile_arm(context, loaded, name, reference)
+    with context.guarding(name):
+        return check_again(context, compiled, reference)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

@@ -194,7 +194,9 @@ def _unless_gone(error: OSError) -> None:
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
     with context.guarding(name):
-        warm = arms.warm_up_arm(context, arms.compile_arm(context, loaded, name, reference))
+        compiled = arms.compile_arm(context, loaded, name, reference)
+    with context.guarding(name):  # another number of threads has Dynamo compile anew: before timing
+        warm = arms.warm_up_arm(context, compiled)
         compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
         return replace(warm, compiled=compiled)
 

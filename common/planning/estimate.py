@@ -40,7 +40,7 @@ Guesses for two cores (docs/measuring.md); earlier runs replace them.
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """Seconds a run may take, and for how many of its cases earlier runs were consulted."""
+    """Seconds a run may take, and how many of its cases are known from earlier runs."""
 
     seconds: float
     known_cases: int
@@ -108,14 +108,12 @@ class _History:
     @classmethod
     def read(cls, runs: Path, study: str) -> Self:
         """Read the newest runs below a directory; what can't be read teaches nothing."""
-        cases: dict[str, Case] = {}
-        seconds: dict[str, float] = {}
-        for record in _first_replicates(runs, study):
-            cases[record.case.id] = record.case
-            seconds[record.case.id] = sum(record.seconds.values())
+        newest = {record.case.id: record for record in _first_replicates(runs, study)}
+        seconds = {name: sum(record.seconds.values()) for name, record in newest.items()}
         of_kind: defaultdict[_Kind, list[float]] = defaultdict(list)
-        for name, case in cases.items():
-            of_kind[_Kind.of(case)].append(seconds[name])
+        for name, record in newest.items():
+            if record.outcome.status is Status.PASS:  # others may have failed at once
+                of_kind[_Kind.of(record.case)].append(seconds[name])
         return cls(seconds, {kind: median(each) for kind, each in of_kind.items()})
 
     def expected_s(self, case: Case, study: Study) -> float:

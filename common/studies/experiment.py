@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
@@ -15,7 +15,7 @@ from dynamometer.common.interfaces.messages import Findings, Interim, Progress
 from dynamometer.common.machine.temporary import TEMPORARY, temporary_files_in
 from dynamometer.dynamo.clock import Clock
 from dynamometer.results.values.cases import BASELINE, DynamicDims
-from dynamometer.results.values.records import PASSED, Absence, ArmResult
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel, Suite
     from dynamometer.dynamo.device import Device
     from dynamometer.results.values.cases import Case, RunPlan
-    from dynamometer.results.values.records import Stage
     from dynamometer.results.values.workers import Allocator
 
 
@@ -70,6 +69,7 @@ class Context:
     Attributes:
         is_guarded: whether an arm fails for what it does to the others.
         notes: what is to be known of the process beside its findings.
+        _imported: arms whose backends were looked up.
     """
 
     is_guarded: ClassVar = False
@@ -80,6 +80,7 @@ class Context:
     stages: StageClock
     send: Callable[[Message], None]
     notes: list[str] = field(default_factory=list)
+    _imported: set[str] = field(default_factory=set)
 
     def keep(self, findings: Findings) -> None:
         """Have it stand if the process ends before there is a report."""
@@ -102,12 +103,24 @@ class Context:
         if arm == BASELINE:
             yield
             return
+        self._import_backends()
         pace = process_settings.pace()
         try:
             with self.keeping_options(arm):
                 yield
         finally:
             self._note_put_back(arm, process_settings.put_back_pace(pace))
+
+    def _import_backends(self) -> None:
+        """Import what all arms need: what a module sets then it sets once, and for all of them."""
+        from dynamometer.common.measuring.arm_backends import load_backend
+
+        for each in self.job.arms:
+            if each != BASELINE and each not in self._imported:
+                self._imported.add(each)
+                # Whoever compiles meets it again; what ends the process is that arm's doing.
+                with self.stages.at(Stage.COMPILE, each), suppress(Exception, SystemExit):
+                    load_backend(each)
 
     @contextmanager
     def keeping_options(self, arm: str) -> Iterator[None]:

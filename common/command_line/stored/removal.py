@@ -139,8 +139,8 @@ def _remove_all(directories: Sequence[Path]) -> None:
         try:
             _remove(each)
         except StoreError as error:
-            gone = first_of(list(map(str, directories[:index]))) or "nothing else"
-            msg = f"{error}; before that {gone} was removed"
+            gone = first_of(list(map(str, directories[:index]))) or "nothing"
+            msg = f"{error}; removed before: {gone}"
             raise StoreError(msg) from error
 
 

@@ -113,7 +113,9 @@ def measure(context: Context) -> Findings:
 
     Where eager fails that says nothing of any candidate, and nothing is decided.
     """
-    keeping = _Keeping(context.job, context.suite, context.device, context.stages, context.send)
+    keeping = _Keeping(
+        context.job, context.suite, context.device, context.stages, context.send, context.notes
+    )
     done = attempt(context.stages, partial(measure_speedup, keeping))
     findings = Findings(outcome=done) if isinstance(done, Outcome) else done
     if not keeping.about:

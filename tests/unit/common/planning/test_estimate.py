@@ -125,6 +125,11 @@ def test_others_like_it_say_more_than_a_guess(tmp_path: Path) -> None:
     plan = one_replicate()
     earlier_run(tmp_path, "1", took(plan, 0, 100.0))
     assert estimate(plan, tmp_path) == TimeEstimate(START_S + 200.0, 1)
+    failed = factories.failure(factories.Status.FAIL)
+    at_once = msgspec.structs.replace(took(plan, 0, 1.0), outcome=failed)
+    earlier_run(tmp_path, "2", at_once)
+    guessed = estimate(plan, tmp_path / "none").seconds
+    assert START_S + 1.0 < estimate(plan, tmp_path).seconds < guessed
     elsewhere = tuple(factories.case(spec.name, mode=Mode.TRAINING) for spec in SPECS)
     other = one_replicate(cases=elsewhere)
     assert estimate(other, tmp_path) == estimate(other, tmp_path / "none")

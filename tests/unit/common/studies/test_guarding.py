@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,20 +10,26 @@ import pytest
 import torch
 from torch._inductor import config as inductor
 
+from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.outcome import ChangedSettingsError
-from dynamometer.common.studies.experiment import Context
+from dynamometer.common.studies.experiment import Context, StageClock
+from dynamometer.common.studies.tuning import worker as tuning
 from dynamometer.common.studies.tuning.worker import _Keeping
 from dynamometer.dynamo import process_settings
 from dynamometer.results.values.cases import BASELINE
+from dynamometer.results.values.records import PASSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 CHANGES: dict[str, Callable[[], object]] = {
     "intra-op threads": lambda: torch.set_num_threads(torch.get_num_threads() + 1),
     "oneDNN": lambda: torch.backends.mkldnn.set_flags(False),
     "flushing of denormal numbers": lambda: torch.set_flush_denormal(True),
-    "detection of anomalies": lambda: torch.autograd.set_detect_anomaly(mode=True),
+    "detection of anomalies, and of NaN": lambda: torch.autograd.set_detect_anomaly(
+        mode=True, check_nan=False
+    ),
     "cuDNN's benchmarking": lambda: setattr(torch.backends.cudnn, "benchmark", True),
 }
 
@@ -39,7 +46,8 @@ def keeping(kind: type[Context] = _Keeping, arms: Sequence[str] = (BASELINE, "mi
     """Make the context of tuning, or another, with nothing but the names of its arms."""
     nothing = cast("Any", None)
     job = SimpleNamespace(arms=arms)
-    return kind(cast("Any", job), nothing, nothing, nothing, nothing)
+    stages = StageClock(lambda _: None)
+    return kind(cast("Any", job), nothing, nothing, stages, nothing)
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -127,3 +135,64 @@ def test_what_aot_inductor_notes_of_its_device_is_no_option() -> None:
     with inductor.patch({"aot_inductor.metadata": {}}), context.guarding("one"):
         inductor.aot_inductor.metadata["AOTI_DEVICE_KEY"] = "cpu"
     assert not context.notes
+
+
+class Pass:
+    """Can be neither copied nor compared."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def __eq__(self, _: object) -> bool:
+        """Behave as an array of several elements does."""
+        msg = "ambiguous"
+        raise ValueError(msg)
+
+    __hash__ = None  # type: ignore[assignment]  # as of whatever is compared by its contents
+
+
+def test_an_option_may_be_anything() -> None:
+    """Nobody copies what others have made; it is the same as itself."""
+    context, before = keeping(Context, (BASELINE, "one", "two")), Pass()
+    with inductor.patch(post_grad_custom_pre_pass=before):
+        with context.guarding("one"):
+            pass
+        assert not context.notes
+        with context.guarding("two"):
+            inductor.post_grad_custom_pre_pass = Pass()
+        assert inductor.post_grad_custom_pre_pass is before
+    assert len(context.notes) == 1
+
+
+def test_what_a_module_sets_when_it_is_imported_is_no_arms_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does that once, so that other arms of it would be without."""
+    (tmp_path / "backends_of_one_user.py").write_text(
+        "import torch\n"
+        "torch._inductor.config.comment_origin = True\n"
+        "def one(graph, inputs):\n    return graph\n"
+        "two = one\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    arms = [f"backends_of_one_user:{name}" for name in ("one", "two")]
+    context = keeping(Context, (BASELINE, *arms))
+    with inductor.patch(comment_origin=False):
+        for arm in arms:
+            with context.guarding(arm):
+                assert inductor.comment_origin
+        assert inductor.comment_origin
+    assert not context.notes
+
+
+def test_what_is_noted_while_tuning_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker reads the notes of the context that it made."""
+
+    def measured(context: Context) -> Findings:
+        context.notes.append("put back")
+        return Findings(outcome=PASSED)
+
+    context = keeping(Context)
+    monkeypatch.setattr(tuning, "measure_speedup", measured)
+    tuning.measure(context)
+    assert context.notes == ["put back"]
