@@ -88,8 +88,9 @@ def _options_of(module: str) -> dict[str, Any]:
     """Return the options themselves, and copies of containers; none where torch can't list them."""
     found: dict[str, Any] = {}
     with suppress(GoneError), _without_warnings():
-        config, names = private(module), private(f"{module}._config").keys() - _OF_TORCH
-        for name in names:
+        config = private(module)
+        # Where torch offers a list it copies all that they hold, which not everything can be.
+        for name in vars(config).get("_config", {}).keys() - _OF_TORCH:
             with suppress(Exception):  # some are functions of what the machine has
                 found[name] = _kept(getattr(config, name))
     return found
