@@ -229,7 +229,8 @@ class Reference:
         if are_identical(eager.found, found.found):
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
-        judged, own = self._judge(call, found.found), [*own, *self._doubts]
+        judged = self._judge(call, found.found)
+        own += self._doubts
         # None may be made where eager has become another: they would take that for rounding.
         if self._made is not None and not self._made.made:
             own.append("what rounding does: eager fails with other weights or inputs")
@@ -305,8 +306,7 @@ class Reference:
 
     def _require_same(self, call: Call, found: Look) -> None:
         self._repeats &= are_identical(self._eager[call].found, found.found)
-        where = self._where_other(call, found)
-        if where:
+        if where := self._where_other(call, found):
             raise NondeterministicError(DIFFER.format(where))
 
     def _where_other(self, call: Call, found: Look) -> str | None:

@@ -131,9 +131,7 @@ def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
 DIFFER = "two eager runs from one seed differ at {}"
 
 
-def once_more(
-    fresh: Fresh, first: Leaves, settings: Settings, *, is_repeated: bool = True
-) -> Comparison:
+def once_more(fresh: Fresh, first: Leaves, settings: Settings, *, is_repeated: bool) -> Comparison:
     """Make eager's first call again, and compare it with what it came to before.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager

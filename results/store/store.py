@@ -287,9 +287,9 @@ def read_run(directory: Path) -> RunRecords:
         try:
             record = _record_of(line)
         except BAD_JSON as error:
-            _refuse_later_format(f"{path}:{number}", line)
+            _refuse_later_format(path, line, number)
             raise _damaged(path, number, str(error)) from error
-        _check_format(f"{path}:{number}", record.schema)
+        _check_format(path, record.schema, number)
         fault = fault_of_record(record)
         if fault:
             raise _damaged(path, number, fault)
@@ -328,15 +328,16 @@ class _OfFormat(msgspec.Struct):
     schema: int
 
 
-def _refuse_later_format(where: Path | str, stored: bytes) -> None:
+def _refuse_later_format(path: Path, stored: bytes, number: int | None = None) -> None:
     """Refuse what can't be decoded, and says of itself that it is of a later format."""
     with suppress(*BAD_JSON):
         schema = msgspec.json.decode(stored, type=_OfFormat).schema
-        _check_format(where, max(schema, SCHEMA_VERSION))
+        _check_format(path, max(schema, SCHEMA_VERSION), number)
 
 
-def _check_format(where: Path | str, schema: int) -> None:
+def _check_format(path: Path, schema: int, number: int | None = None) -> None:
     if schema != SCHEMA_VERSION:
+        where = path if number is None else f"{path}:{number}"
         msg = (
             f"{where} is of format {schema}; this version reads format {SCHEMA_VERSION}: use the"
             " version that made it"

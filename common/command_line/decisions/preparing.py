@@ -136,8 +136,9 @@ def _timed_models(
     by_graph = {case.id: is_decided_by_graph(each, tuning) for case, each in models}
     asked = models_plan(manifest.plan, by_graph) if models else None
     for (case, model), made in zip(models, asked.cases if asked else (), strict=True):
-        stay = _graphs_that_stay(model, tuning)
-        if len(made.arms) == _ARMS_OF_NO_CHOICE and stay:
+        if len(made.arms) != _ARMS_OF_NO_CHOICE:
+            continue
+        if stay := _graphs_that_stay(model, tuning):
             decisions.put(_all_eager(case.label, model, stay, manifest.run_id))
             text = f"  model {case.label}: eager, as its graph is; no other candidate is left"
             click.echo(text, err=True)

@@ -118,12 +118,12 @@ def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference)
     A model of which nothing is captured works: here it isn't asked whether compiling it is worth
     anything.
     """
-    at = context.stages
+    stages = context.stages
     with context.guarding(name):
-        compiled = attempt(at, partial(arms.compile_arm, context, loaded, name, reference))
+        compiled = attempt(stages, partial(arms.compile_arm, context, loaded, name, reference))
         frames = capture.frames_seen()
         if not isinstance(compiled, Outcome):
-            compiled = attempt(at, partial(arms.check_again, context, compiled, reference))
+            compiled = attempt(stages, partial(arms.check_again, context, compiled, reference))
     found = arm_result(name, compiled)
     if found.capture is not None and found.capture.ops == 0:
         found = msgspec.structs.replace(found, outcome=PASSED)
