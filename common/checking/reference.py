@@ -16,11 +16,11 @@ from dynamometer.common.checking.repeats import (
     BY_FAR,
     DIFFER,
     NO_DRAWS,
+    Constancy,
     call_that_adds,
     do_draws_matter,
     first_two_calls,
     on_other_inputs,
-    once_more,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
@@ -29,7 +29,7 @@ from dynamometer.common.checking.snapshots import (
     state_of,
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
-from dynamometer.common.interfaces.outcome import NondeterministicError, SkippedError
+from dynamometer.common.interfaces.outcome import NondeterministicError
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaves
     from dynamometer.results.values.cases import Case
-
-_MOVED = "it can't be judged: since an arm before it is there eager differs; run it without that"
 
 
 def reference_of(
@@ -164,8 +162,7 @@ class Reference:
         self.left_alone: tuple[str, ...] = ()
         self.adds = False
         self._made: Runs | None = None
-        self._repeats, self._has_moved = True, False
-        self._doubts: tuple[str, ...] = ()
+        self._repeats = True
         own, start = self.fresh()
         numbers = numbers_of(own.loaded)
         self._eager, changed, settings = first_two_calls(own, start, settings)
@@ -230,7 +227,7 @@ class Reference:
             beyond = beyond_comparison(eager.found, found.found)
             return Comparison(unchecked=(*own, *beyond))
         judged = self._judge(call, found.found)
-        own += self._doubts
+        own += self.constancy.doubts
         # None may be made where eager has become another: they would take that for rounding.
         if self._made is not None and not self._made.made:
             own.append("what rounding does: eager fails with other weights or inputs")
@@ -249,13 +246,13 @@ class Reference:
 
     def _judge(self, call: Call, found: Leaves) -> Comparison:
         """Compare by as few runs of eager as will do; there are many before an accusation."""
-        if self._made is None and (moved := self._since_then()):
+        if self._made is None and (moved := self.constancy.ask()):
             return moved
         runs = self._runs
         judged = runs.compare(call, found)
         if not judged.may_be_rounding:
             return judged
-        if moved := self._since_then():
+        if moved := self.constancy.ask():
             return moved
         runs.grow()
         judged = runs.compare(call, found)
@@ -266,18 +263,12 @@ class Reference:
         runs.coarsen(call)
         return runs.compare(call, found)
 
-    def _since_then(self) -> Comparison | None:
-        """Say where eager computes something else by now than before any arm was there."""
-        if not self._repeats:
-            return None
-        first = self._eager[Call.FIRST].found
-        with self._roundings.announced():
-            found = once_more(self.fresh, first, self.settings, is_repeated=self._is_repeated)
-        self._doubts = found.unchecked
-        if found.mismatch and self._has_moved:
-            raise SkippedError(_MOVED)
-        self._has_moved = bool(found.mismatch)
-        return found if found.mismatch else None
+    @cached_property
+    def constancy(self) -> Constancy:
+        """Whether eager still computes what it did before any arm was there."""
+        first, announced = self._eager[Call.FIRST].found, self._roundings.announced
+        asked = first if self._repeats else None
+        return Constancy(self.fresh, asked, self.settings, announced, is_repeated=self._is_repeated)
 
     @property
     def _runs(self) -> Runs:

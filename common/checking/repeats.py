@@ -13,7 +13,12 @@ import torch
 from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.snapshots import attributes_of, numbers_of, written
-from dynamometer.common.interfaces.outcome import NondeterministicError, is_out_of_memory
+from dynamometer.common.interfaces.outcome import (
+    NondeterministicError,
+    SkippedError,
+    WrongResultError,
+    is_out_of_memory,
+)
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ
 from dynamometer.dynamo.accuracy.expected import are_identical
@@ -22,6 +27,7 @@ from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.snapshots import Snapshot
@@ -131,35 +137,88 @@ def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
 DIFFER = "two eager runs from one seed differ at {}"
 
 
-def once_more(fresh: Fresh, first: Leaves, settings: Settings, *, is_repeated: bool) -> Comparison:
-    """Make eager's first call again, and compare it with what it came to before.
+_MOVED = "it can't be judged: since an arm before it is there eager differs; run it without that"
+
+
+class Constancy:
+    """Whether eager still computes what it did before any arm was there.
 
     A runtime may have put kernels or settings of its own in the place of torch's. Runs of eager
     that are made from then on would take for rounding what these do.
 
-    Args:
-        fresh: gives a step on a copy of the model, and the state that it begins with.
-        first: what that came to before any arm was there.
-        settings: of the call.
-        is_repeated: whether another copy had come to the same by then.
-
-    Raises:
-        NondeterministicError: copies differ, whatever arms do.
+    Attributes:
+        has_moved: whether it came to something else when it was last asked.
+        doubts: what can't be told of later arms, as it fails or rounds otherwise by now.
     """
-    try:
-        now = _called(fresh, settings)[2].found
-    except Exception:  # noqa: BLE001  whatever a model raises; it is said
-        return Comparison(unchecked=("what rounding does: eager fails since the arms are there",))
-    if are_identical(first, now):
-        return Comparison()
-    for path, leaf in first.items():
-        # A gradient may be zero but for rounding, and then differs from itself by all it is.
-        if is_result(path) and differ({path: leaf}, now, BY_FAR * settings.tolerance):
-            if not is_repeated and do_copies_differ(fresh, settings):
-                raise NondeterministicError(DIFFER.format(path))
-            return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
-    doubt = "what rounding does: since the arms are there eager rounds otherwise"
-    return Comparison(unchecked=(doubt,))
+
+    def __init__(
+        self,
+        fresh: Fresh,
+        first: Leaves | None,
+        settings: Settings,
+        announced: Callable[[], AbstractContextManager[None]],
+        *,
+        is_repeated: bool,
+    ) -> None:
+        """Take what eager came to.
+
+        Args:
+            fresh: gives a step on a copy of the model, and the state that it begins with.
+            first: what its first call came to before any arm was there; `None` where two copies had
+                differed in rounding, of which nothing is asked.
+            settings: of the call.
+            announced: the context of runs of eager that are made while an arm is judged.
+            is_repeated: whether another copy had come to the same by then.
+        """
+        self._fresh, self._first, self._settings = fresh, first, settings
+        self._announced, self._is_repeated = announced, is_repeated
+        self.has_moved = False
+        self.doubts: tuple[str, ...] = ()
+
+    def ask(self) -> Comparison | None:
+        """Make eager's first call again; return how it differs, if by more than rounding.
+
+        Raises:
+            NondeterministicError: copies differ, whatever arms do.
+            SkippedError: it did so before.
+        """
+        if self._first is None:
+            return None
+        with self._announced():
+            found = self._once_more(self._first)
+        self.doubts = found.unchecked
+        if found.mismatch and self.has_moved:
+            raise SkippedError(_MOVED)
+        self.has_moved = bool(found.mismatch)
+        return found if found.mismatch else None
+
+    def require(self) -> None:
+        """Have the arm that was compared last answer for what eager has become.
+
+        Raises:
+            WrongResultError: eager computes something else by now, and did not before this arm.
+            NondeterministicError: as `ask` does.
+        """
+        if not self.has_moved and (moved := self.ask()):
+            raise WrongResultError(str(moved.mismatch))
+
+    def _once_more(self, first: Leaves) -> Comparison:
+        settings = self._settings
+        try:
+            now = _called(self._fresh, settings)[2].found
+        except Exception:  # noqa: BLE001  whatever a model raises; it is said
+            why = "eager fails since the arms are there"
+            return Comparison(unchecked=(f"what rounding does: {why}",))
+        if are_identical(first, now):
+            return Comparison()
+        for path, leaf in first.items():
+            # A gradient may be zero but for rounding, and then differs from itself by all it is.
+            if is_result(path) and differ({path: leaf}, now, BY_FAR * settings.tolerance):
+                if not self._is_repeated and do_copies_differ(self._fresh, settings):
+                    raise NondeterministicError(DIFFER.format(path))
+                return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
+        doubt = "what rounding does: since the arms are there eager rounds otherwise"
+        return Comparison(unchecked=(doubt,))
 
 
 def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:

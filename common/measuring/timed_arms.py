@@ -198,7 +198,8 @@ def _build(context: Context, loaded: LoadedModel, name: str, reference: Referenc
     with context.guarding(name):  # another number of threads has Dynamo compile anew: before timing
         warm = arms.warm_up_arm(context, compiled)
         compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
-        return replace(warm, compiled=compiled)
+    arms.require_unmoved(context, name, reference)
+    return replace(warm, compiled=compiled)
 
 
 def _look_once_more(

@@ -155,7 +155,11 @@ def test_what_others_do_to_eager_is_no_excuse(
     assert isinstance(judge(model, torch.randn(2, 4), arm=arm), str)
 
 
-def test_no_arm_is_held_to_what_one_before_it_has_made_of_eager() -> None:
+_MOVED = "since the arms are there eager differs"
+
+
+@pytest.mark.parametrize("is_right", [False, True])
+def test_no_arm_is_held_to_what_one_before_it_has_made_of_eager(*, is_right: bool) -> None:
     """A hook for all modules; runs of eager that are made by then would take that for rounding."""
     model, hooks = nn.Sequential(nn.Linear(8, 8), nn.ReLU()), []
 
@@ -177,11 +181,22 @@ def test_no_arm_is_held_to_what_one_before_it_has_made_of_eager() -> None:
             step = make_step(arm(own.module), own, Mode.INFERENCE, 0)
             check_first_calls(step, Snapshot.of(own), reference)
 
+        def as_eager_was(own: nn.Module) -> Callable[..., Any]:
+            """Compute what eager did, and have it compute something else from then on."""
+            own = as_eager_is_by_now(own)
+            return lambda x: nn.functional.relu(nn.functional.linear(x, own[0].weight, own[0].bias))
+
         try:
-            with pytest.raises(WrongResultError, match="since the arms are there eager differs"):
-                check(as_eager_is_by_now)
+            if is_right:
+                check(as_eager_was)
+                with pytest.raises(WrongResultError, match=_MOVED):
+                    reference.constancy.require()
+            else:
+                with pytest.raises(WrongResultError, match=_MOVED):
+                    check(as_eager_is_by_now)
             with pytest.raises(SkippedError, match="since an arm before it is there eager differs"):
                 check(lambda own: lambda x: own(x) * 1.15)
+            reference.constancy.require()  # who did it is known
         finally:
             hooks[0].remove()
 
