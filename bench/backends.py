@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Run every backend that can be used here over the suites, and write what became of it.
 
-    python bench/backends.py --run DIR [--models N] [--timeout S]     # the suites at tiny scale
-    python bench/backends.py --output docs/backends.md RUN ...        # the page, of finished runs
+    python bench/backends.py --run DIR [-j 2] [--suite NAME] [--models N]  # suites at tiny scale
+    python bench/backends.py --table docs/backends.csv --output docs/backends.md [RUN ...]
 
 Nothing is timed: models are compiled, called, and held to eager. With `--models N` it is the first
-N of each suite, in the order of their names, that are not skipped.
+N of each suite, in the order of their names, that are not skipped. What came of each model is kept
+in the table, to which runs add, finished or not; the page is made of all of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import subprocess
 import sys
@@ -18,19 +20,23 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.common.command_line.backends_list import Entry, entries
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.planning.arms import usable
 from dynamometer.models.suites.tables import TableSuite
+from dynamometer.results.listing import first_of
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Mode
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import PASSED, Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dynamometer.results.values.records import Outcome
+
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("torchbench", "huggingface", "timm_models")
@@ -50,6 +56,26 @@ SLOW = {"inductor:freezing,max-autotune"}
 _LONGEST_REASON = 160
 
 
+class Row(msgspec.Struct, frozen=True):
+    """What came of a model with a backend.
+
+    Attributes:
+        suite: the model's.
+        model: its name.
+        backend: the arm's name.
+        torch: the version.
+        status: how it ended.
+        reason: why, where it didn't pass.
+    """
+
+    suite: str
+    model: str
+    backend: str
+    torch: str
+    status: Status
+    reason: str
+
+
 def main() -> int:
     """Run the suites, or write the page of what was run."""
     parser = argparse.ArgumentParser(
@@ -57,17 +83,24 @@ def main() -> int:
     )
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN")
     parser.add_argument("--run", type=Path, metavar="DIR")
+    parser.add_argument("-j", "--jobs", type=int, default=1)
+    parser.add_argument("--suite", action="append", dest="suites", choices=SUITES)
     parser.add_argument("--models", type=int)
     parser.add_argument("--timeout", type=float, default=1200.0)
     parser.add_argument("--slow", action="store_true", help="also what takes minutes a model")
+    parser.add_argument("--table", type=Path)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     if options.run:
         arms = [arm for arm in _arms() if options.slow or arm not in SLOW]
-        for suite in SUITES:
+        for suite in options.suites or SUITES:
             _run(suite, arms, options)
-    if options.runs:
-        text = page(options.runs)
+    if options.runs or options.table:
+        known = read_table(options.table) if options.table and options.table.exists() else []
+        rows = merged([*known, *rows_of(options.runs)])
+        if options.table:
+            write_table(rows, options.table)
+        text = page(rows)
         print(text)
         if options.output:
             options.output.write_text(text)
@@ -90,41 +123,70 @@ def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
     words += [f"--only={name}" for name in chosen[: options.models]] if options.models else []
     command = [
         *(sys.executable, str(ROOT / f"{suite}.py"), "--accuracy", "--scale", "tiny"),
-        *("--timeout", str(options.timeout), "--output-dir", str(options.run), *words),
+        *("--timeout", str(options.timeout), "--output-dir", str(options.run)),
+        *("-j", str(options.jobs), *words),
     ]
     subprocess.run(command, check=False)
 
 
-def page(runs: Sequence[Path]) -> str:
-    """Return the page of some runs; of a model that several ran, the last counts."""
-    last: dict[tuple[str, str, str], Outcome] = {}
-    models: dict[str, set[str]] = defaultdict(set)
-    versions: set[str] = set()
+def rows_of(runs: Sequence[Path]) -> list[Row]:
+    """Read what came of the models of some runs."""
+    found = []
     for run in runs:
-        manifest = store.read_manifest(run)
-        versions.add(manifest.environment.packages["torch"])
-        for record in store.read_records(run):
-            models[record.case.suite].add(record.case.model)
-            for result in record.arms:
-                if result.arm != BASELINE:
-                    last[result.arm, record.case.suite, record.case.model] = result.outcome
-    outcomes: dict[str, dict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for (arm, suite, _), outcome in last.items():
-        outcomes[arm][suite].append(outcome)
+        torch = store.read_manifest(run).environment.packages["torch"]
+        found += [
+            Row(
+                record.case.suite, record.case.model, result.arm, torch, result.outcome.status,
+                "" if result.outcome == PASSED else _reason(result.outcome),
+            )
+            for record in store.read_records(run)
+            for result in record.arms
+            if result.arm != BASELINE
+        ]  # fmt: skip
+    return found
+
+
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Sort rows; of a model that was run repeatedly with a backend the last one counts."""
+    last = {(each.suite, each.model, each.backend): each for each in rows}
+    return [last[key] for key in sorted(last)]
+
+
+def read_table(path: Path) -> list[Row]:
+    """Read the rows of a table that `write_table` wrote."""
+    with path.open(newline="") as file:
+        return msgspec.convert(list(csv.DictReader(file)), list[Row])
+
+
+def write_table(rows: Sequence[Row], path: Path) -> None:
+    """Write rows as CSV."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, Row.__struct_fields__, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(msgspec.structs.asdict(each) for each in rows)
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Return the page of some rows, one of each model and backend."""
+    models: dict[str, set[str]] = defaultdict(set)
+    by_backend: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        models[row.suite].add(row.model)
+        by_backend[row.backend][row.suite].append(row)
     suites = [suite for suite in SUITES if models[suite]]
     counted = ", ".join(f"{len(models[suite])} of {suite}" for suite in suites)
     return "\n".join(
         [
-            _HEAD.format(torch=" and ".join(sorted(versions)), models=counted),
+            _HEAD.format(torch=" and ".join(sorted({each.torch for each in rows})), models=counted),
             f"| backend | {' | '.join(suites)} |",
             f"|---|{'---|' * len(suites)}",
-            *(_row(arm, outcomes[arm], suites) for arm in sorted(outcomes)),
+            *(_line(name, by_backend[name], suites) for name in sorted(by_backend)),
             "",
             "## Why not",
             "",
             "| backend | status | why | models |",
             "|---|---|---|---|",
-            *_failures(outcomes),
+            *_failures(by_backend),
             "",
             "## What there is",
             "",
@@ -149,37 +211,34 @@ _OTHERS = """Names that torch registers with `torch.compile` can be given as wel
 `module:attribute` of one's own; of a module in the current folder with `PYTHONPATH=.`."""
 
 
-def _row(arm: str, found: Mapping[str, Sequence[Outcome]], suites: Iterable[str]) -> str:
-    return f"| `{arm}` | {' | '.join(_rate(found.get(suite, ())) for suite in suites)} |"
+def _line(backend: str, found: Mapping[str, Sequence[Row]], suites: Iterable[str]) -> str:
+    return f"| `{backend}` | {' | '.join(_rate(found.get(suite, ())) for suite in suites)} |"
 
 
-def _rate(outcomes: Sequence[Outcome]) -> str:
-    counts = Counter(each.status for each in outcomes)
-    skipped, run = counts[Status.SKIP], len(outcomes) - counts[Status.SKIP]
+def _rate(rows: Sequence[Row]) -> str:
+    counts = Counter(each.status for each in rows)
+    skipped, run = counts[Status.SKIP], len(rows) - counts[Status.SKIP]
     share = f"{counts[Status.PASS]}/{run}" if run else "-"
     return share + f", {skipped} skipped" * bool(skipped)
 
 
-def _failures(outcomes: Mapping[str, Mapping[str, Sequence[Outcome]]]) -> list[str]:
-    rows = []
-    for arm, by_suite in sorted(outcomes.items()):
-        reasons = Counter(
-            (str(each.status), _reason(each))
-            for found in by_suite.values()
-            for each in found
-            if each.status is not Status.PASS
-        )
-        rows += [
-            f"| `{arm}` | {status} | {reason} | {count} |"
-            for (status, reason), count in reasons.most_common()
-        ]
-    return rows or ["| none | | | |"]
+def _failures(by_backend: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[str]:
+    lines = []
+    for backend, by_suite in sorted(by_backend.items()):
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for row in (each for rows in by_suite.values() for each in rows):
+            if row.status is not Status.PASS:
+                found[str(row.status), row.reason].append(row.model)
+        for (status, reason), models in sorted(found.items(), key=lambda each: -len(each[1])):
+            said = reason.replace("|", "\\|")
+            lines.append(f"| `{backend}` | {status} | {said} | {first_of(models, 3)} |")
+    return lines or ["| none | | | |"]
 
 
 def _reason(outcome: Outcome) -> str:
     """Return why, without what differs from model to model; of a long text its end."""
     text = " ".join((outcome.reason or "no reason was given").split())
-    text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "N", text).replace("|", "\\|")
+    text = re.sub(r"0x[0-9a-f]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?", "N", text)
     return text if len(text) <= _LONGEST_REASON else f"...{text[-_LONGEST_REASON:]}"
 
 
