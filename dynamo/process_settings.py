@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from dynamometer.dynamo.private import GoneError, private
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 def _flushes_denormals() -> bool:
@@ -57,6 +57,17 @@ def put_back_pace(wanted: Mapping[str, Any]) -> list[str]:
             changed.append(f"{name} from {wanted[name]} to {now}")
             write(wanted[name])
     return changed
+
+
+@contextmanager
+def at_pace(wanted: Mapping[str, Any]) -> Iterator[None]:
+    """Have what `pace` gave set for a while; an arm may need what it has set until it is done."""
+    own = pace()
+    put_back_pace(wanted or own)
+    try:
+        yield
+    finally:
+        put_back_pace(own)
 
 
 Options = dict[str, dict[str, Any]]

@@ -6,7 +6,7 @@ import math
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,6 +17,7 @@ from dynamometer.common.checking.repeats import (
     DIFFER,
     NO_DRAWS,
     Constancy,
+    Roundings,
     call_that_adds,
     do_draws_matter,
     first_two_calls,
@@ -30,7 +31,7 @@ from dynamometer.common.checking.snapshots import (
 )
 from dynamometer.common.checking.steps import DTYPES, make_step
 from dynamometer.common.interfaces.outcome import NondeterministicError
-from dynamometer.dynamo import state
+from dynamometer.dynamo import process_settings, state
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
@@ -110,8 +111,17 @@ def reference_of(
         with state.uncompiled(), DrawsOf(DTYPES[case.dtype]):
             yield make_step(own.module, own, case.mode, settings.seed)
 
+    pace = dict[str, Any]()
+
+    @contextmanager
+    def as_before() -> Iterator[None]:
+        with process_settings.at_pace(pace), announced():
+            yield
+
     settings = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
-    return Reference(fresh, original, other, wide, settings, announced)
+    reference = Reference(fresh, original, other, wide, settings, as_before)
+    pace |= process_settings.pace()
+    return reference
 
 
 class Reference:
@@ -160,9 +170,8 @@ class Reference:
         self.fresh, self.original = fresh, original
         self._roundings = OtherRoundings(other, wide, announced)
         self.left_alone: tuple[str, ...] = ()
-        self.adds = False
+        self.adds, self._repeats = False, True
         self._made: Runs | None = None
-        self._repeats = True
         own, start = self.fresh()
         numbers = numbers_of(own.loaded)
         self._eager, changed, settings = first_two_calls(own, start, settings)
@@ -250,10 +259,12 @@ class Reference:
             return moved
         runs = self._runs
         judged = runs.compare(call, found)
-        if not judged.may_be_rounding:
+        if not judged.mismatch:
             return judged
         if moved := self.constancy.ask():
             return moved
+        if not judged.may_be_rounding:
+            return judged
         runs.grow()
         judged = runs.compare(call, found)
         if not judged.may_be_rounding or not do_coarse_runs_count(
@@ -266,9 +277,15 @@ class Reference:
     @cached_property
     def constancy(self) -> Constancy:
         """Whether eager still computes what it did before any arm was there."""
-        first, announced = self._eager[Call.FIRST].found, self._roundings.announced
-        asked = first if self._repeats else None
-        return Constancy(self.fresh, asked, self.settings, announced, is_repeated=self._is_repeated)
+        return Constancy(
+            self.fresh, {call: each.found for call, each in self._eager.items()}, self.settings,
+            Roundings(lambda: self._made, self._roundings.announced),
+            repeats=self._repeats, is_repeated=self._is_repeated,
+        )  # fmt: skip
+
+    def make_runs(self) -> None:
+        """Make the first further runs now: arms may change torch, and later ones with it."""
+        self._made = self._runs
 
     @property
     def _runs(self) -> Runs:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,17 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
-from dynamometer.dynamo.accuracy.agreement import differ
+from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
+    from dynamometer.common.checking.runs import Runs
     from dynamometer.common.checking.snapshots import Snapshot
     from dynamometer.common.checking.steps import Step
     from dynamometer.dynamo.accuracy.leaves import Leaves
@@ -137,7 +139,23 @@ def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:
 DIFFER = "two eager runs from one seed differ at {}"
 
 
-_MOVED = "it can't be judged: since an arm before it is there eager differs; run it without that"
+_MOVED = (
+    "it can't be judged: eager computes something else by now than before the arms were there; run "
+    "it without those before it"
+)
+
+
+@dataclass(frozen=True)
+class Roundings:
+    """What is known of how eager rounds.
+
+    Attributes:
+        made: gives its further runs, if there are any.
+        announced: the context of runs that are made while an arm is judged.
+    """
+
+    made: Callable[[], Runs | None]
+    announced: Callable[[], AbstractContextManager[None]]
 
 
 class Constancy:
@@ -154,43 +172,52 @@ class Constancy:
     def __init__(
         self,
         fresh: Fresh,
-        first: Leaves | None,
+        eager: Mapping[Call, Leaves],
         settings: Settings,
-        announced: Callable[[], AbstractContextManager[None]],
+        roundings: Roundings,
         *,
+        repeats: bool,
         is_repeated: bool,
     ) -> None:
         """Take what eager came to.
 
         Args:
             fresh: gives a step on a copy of the model, and the state that it begins with.
-            first: what its first call came to before any arm was there; `None` where two copies had
-                differed in rounding, of which nothing is asked.
-            settings: of the call.
-            announced: the context of runs of eager that are made while an arm is judged.
-            is_repeated: whether another copy had come to the same by then.
+            eager: what its calls came to before any arm was there.
+            settings: of the calls.
+            roundings: what else is known of eager.
+            repeats: whether another copy came to the very same, if there was one.
+            is_repeated: whether there was.
         """
-        self._fresh, self._first, self._settings = fresh, first, settings
-        self._announced, self._is_repeated = announced, is_repeated
+        self._fresh, self._settings, self._roundings = fresh, settings, roundings
+        self._eager = {call: eager[call] for call in (Call.FIRST, Call.ALTERED) if call in eager}
+        self._repeats, self._is_repeated = repeats, is_repeated
         self.has_moved = False
         self.doubts: tuple[str, ...] = ()
 
     def ask(self) -> Comparison | None:
-        """Make eager's first call again; return how it differs, if by more than rounding.
+        """Make eager's calls again; return how they differ, if by more than rounding.
 
         Raises:
             NondeterministicError: copies differ, whatever arms do.
-            SkippedError: it did so before.
+            SkippedError: they did so before.
         """
-        if self._first is None:
+        runs = self._roundings.made()
+        if runs is None and not self._repeats:
             return None
-        with self._announced():
-            found = self._once_more(self._first)
+        with self._roundings.announced():
+            found = self._once_more(runs)
         self.doubts = found.unchecked
         if found.mismatch and self.has_moved:
             raise SkippedError(_MOVED)
         self.has_moved = bool(found.mismatch)
         return found if found.mismatch else None
+
+    def has_moved_by_now(self) -> bool:
+        """Ask once more, and return whether eager's calls come to something else."""
+        with suppress(SkippedError):
+            self.ask()
+        return self.has_moved
 
     def require(self) -> None:
         """Have the arm that was compared last answer for what eager has become.
@@ -202,23 +229,47 @@ class Constancy:
         if not self.has_moved and (moved := self.ask()):
             raise WrongResultError(str(moved.mismatch))
 
-    def _once_more(self, first: Leaves) -> Comparison:
-        settings = self._settings
+    def _once_more(self, runs: Runs | None) -> Comparison:
+        is_same, where = True, None
         try:
-            now = _called(self._fresh, settings)[2].found
-        except Exception:  # noqa: BLE001  whatever a model raises; it is said
-            why = "eager fails since the arms are there"
-            return Comparison(unchecked=(f"what rounding does: {why}",))
-        if are_identical(first, now):
-            return Comparison()
-        for path, leaf in first.items():
-            # A gradient may be zero but for rounding, and then differs from itself by all it is.
-            if is_result(path) and differ({path: leaf}, now, BY_FAR * settings.tolerance):
-                if not self._is_repeated and do_copies_differ(self._fresh, settings):
-                    raise NondeterministicError(DIFFER.format(path))
-                return Comparison(math.inf, f"{path}: since the arms are there eager differs, too")
+            own, start = self._fresh()
+            for call, before in self._eager.items():
+                now = make_call(own, start, call, self._settings).found
+                is_same &= are_identical(before, now)
+                if where := self._where_other(call, now, runs):
+                    break
+        except Exception as error:  # noqa: BLE001  whatever a model raises; it is said
+            if runs is None or is_out_of_memory(error):
+                why = "eager fails since the arms are there"
+                return Comparison(unchecked=(f"what rounding does: {why}",))
+            what = f"since the arms are there eager fails: {type(error).__name__}: {error}"
+            return Comparison(math.inf, what)
+        if where and not self._is_repeated and do_copies_differ(self._fresh, self._settings):
+            raise NondeterministicError(DIFFER.format(where))
+        if where:
+            return Comparison(math.inf, f"{where}: since the arms are there eager differs, too")
         doubt = "what rounding does: since the arms are there eager rounds otherwise"
-        return Comparison(unchecked=(doubt,))
+        return Comparison(unchecked=() if is_same else (doubt,))
+
+    def _where_other(self, call: Call, found: Leaves, runs: Runs | None) -> str | None:
+        """Return where a call comes to something else than before: it is judged as an arm's is."""
+        before, tolerance = self._eager[call], self._settings.tolerance
+        if are_identical(before, found):
+            return None
+        if runs is None:
+            # A gradient may be zero but for rounding, and then differs from itself by all it is.
+            results = {path: leaf for path, leaf in before.items() if is_result(path)}
+            others = (
+                path
+                for path, leaf in results.items()
+                if differ({path: leaf}, found, BY_FAR * tolerance)
+            )
+            return next(others, None)
+        if self._repeats:
+            problem = runs.compare(call, found).mismatch
+        else:
+            problem = wanders(runs.expected[call], found, tolerance)
+        return problem.partition(": ")[0] if problem else None
 
 
 def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:

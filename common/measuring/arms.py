@@ -25,6 +25,7 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
+from dynamometer.common.measuring.blame import blaming
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch
 from dynamometer.common.measuring.warm_up import WarmUp, warm_up_to_steady
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.capture.capture import Counters
     from dynamometer.results.values.cases import Case, ModelSpec
     from dynamometer.results.values.choices import Choice
+
+
+_OF_TORCH = frozenset({BASELINE, "eager", "aot_eager"})
+"""Arms that mostly come to the very same as eager, and can't change what that computes."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
     case, seed = context.job.case, context.job.seed
     settings = Settings(seed, tolerance_of(case, context.job.spec), is_brief=briefly)
     try:
-        return reference_of(loaded, case, settings, partial(_further_run, context.stages))
+        reference = reference_of(loaded, case, settings, partial(_further_run, context.stages))
     except NondeterministicError:
         raise
     except Exception as error:
@@ -153,6 +158,9 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise
+    if not _OF_TORCH.issuperset(context.job.arms):
+        reference.make_runs()
+    return reference
 
 
 def _further_run(stages: StageClock) -> AbstractContextManager[None]:
@@ -318,22 +326,13 @@ def checked_arm(
     """Compile an arm that is not to be timed in this form, and compare all calls of it.
 
     Raises:
-        Exception: as `compile_arm`, `check_again` and `require_unmoved` do.
+        Exception: as `compile_arm`, `check_again` and `blaming` do.
     """
-    with context.guarding(name):
-        compiled = compile_arm(context, loaded, name, reference)
-    with context.guarding(name):
-        compiled = check_again(context, compiled, reference)
-    if name != context.job.arms[-1]:
-        require_unmoved(context, name, reference)
-    return compiled
-
-
-def require_unmoved(context: Context, name: str, reference: Reference) -> None:
-    """Have an arm answer for what eager has become by now: the next ones would be blamed for it."""
-    if name != BASELINE and not context.job.replicate:
-        with context.stages.at(Stage.COMPARE, name):
-            reference.constancy.require()
+    with blaming(context, name, reference):
+        with context.guarding(name):
+            compiled = compile_arm(context, loaded, name, reference)
+        with context.guarding(name):
+            return check_again(context, compiled, reference)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

@@ -15,6 +15,7 @@ from dynamometer.common.machine.surroundings import Machine, read_counters
 from dynamometer.common.machine.temporary import TEMPORARY
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.arms import CompiledArm, WarmArm
+from dynamometer.common.measuring.blame import blaming
 from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timing import Blocks, after_waiting, alone, measure_blocks
@@ -23,7 +24,7 @@ from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import capture, internals
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import COMPILE_TIME, COMPILE_TIME_WARM
-from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage
+from dynamometer.results.values.records import PASSED, ArmResult, Outcome, Stage, Status
 
 if TYPE_CHECKING:
     import random
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from dynamometer.results.values.records import Measurement
 
 T = TypeVar("T")
+
+_MOVED = (
+    "it isn't timed: eager computes something else since the arms are there; run it without those "
+    "that fail"
+)
 
 _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)
@@ -84,6 +90,14 @@ class TimedArms:
             frames = capture.frames_seen()
             bursts = self._time(partial(_time_alone, self._context, arm, self.rng))
             self.alone += bursts if bursts and capture.frames_seen() == frames else ()
+
+    def forgo_timing(self, reference: Reference) -> None:
+        """Time no arm where eager has become another: what that takes is no measure of them."""
+        others = [name for name in self._warm if name != BASELINE]
+        if others and reference.constancy.has_moved_by_now():
+            outcome = Outcome(status=Status.SKIP, stage=Stage.MEASURE, reason=_MOVED)
+            for name in others:
+                self._drop(name, outcome)
 
     def time_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
         """Time the arms of each group in blocks; without one that fails, if others are left."""
@@ -193,13 +207,14 @@ def _unless_gone(error: OSError) -> None:
 
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
-    with context.guarding(name):
-        compiled = arms.compile_arm(context, loaded, name, reference)
-    with context.guarding(name):  # another number of threads has Dynamo compile anew: before timing
-        warm = arms.warm_up_arm(context, compiled)
-        compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
-    arms.require_unmoved(context, name, reference)
-    return replace(warm, compiled=compiled)
+    with blaming(context, name, reference):
+        with context.guarding(name):
+            compiled = arms.compile_arm(context, loaded, name, reference)
+        # Another number of threads has Dynamo compile anew: before timing.
+        with context.guarding(name):
+            warm = arms.warm_up_arm(context, compiled)
+            compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
+            return replace(warm, compiled=compiled)
 
 
 def _look_once_more(

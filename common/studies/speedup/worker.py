@@ -44,6 +44,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
     order = timed.rng.sample(job.arms, len(job.arms))
     for name in order:
         timed.build(name, loaded, reference)
+    timed.forgo_timing(reference)
     # What eager came to is kept meanwhile: arms are held to it again.
     blocks = timed.time_together(groups or (job.arms,))
     timed.time_guards()
