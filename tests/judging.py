@@ -113,6 +113,8 @@ def judge(  # noqa: PLR0913  each of a few tests differs in one of them
         tolerance = tolerance_of(device, dtype, mode)
         settings = Settings(seed=0, tolerance=tolerance, is_brief=is_brief)
         reference = reference_of(loaded, case, settings)
+        if not is_brief:
+            reference.make_runs()
         own = loaded.copy()
         start, weights = Snapshot.of(own, beside=reference.original), state_of(own)
         step = make_step(arm(own.module), own, mode, 0, optimizer)

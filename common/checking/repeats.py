@@ -27,7 +27,7 @@ from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
@@ -230,13 +230,14 @@ class Constancy:
             raise WrongResultError(str(moved.mismatch))
 
     def _once_more(self, runs: Runs | None) -> Comparison:
-        is_same, where = True, None
+        is_same, found = True, Comparison()
         try:
-            own, start = self._fresh()
-            for call, before in self._eager.items():
-                now = make_call(own, start, call, self._settings).found
-                is_same &= are_identical(before, now)
-                if where := self._where_other(call, now, runs):
+            for call, now in self._calls_by_now():
+                is_same &= are_identical(self._eager[call], now)
+                found = self._compared(call, now, runs)
+                if found.may_be_rounding and not self._comes_again(call, now):
+                    found = Comparison()  # each run rounds otherwise
+                if found.mismatch:
                     break
         except Exception as error:  # noqa: BLE001  whatever a model raises; it is said
             if runs is None or is_out_of_memory(error):
@@ -244,32 +245,39 @@ class Constancy:
                 return Comparison(unchecked=(f"what rounding does: {why}",))
             what = f"since the arms are there eager fails: {type(error).__name__}: {error}"
             return Comparison(math.inf, what)
-        if where and not self._is_repeated and do_copies_differ(self._fresh, self._settings):
-            raise NondeterministicError(DIFFER.format(where))
-        if where:
+        if found.mismatch:
+            where = found.mismatch.partition(": ")[0]
+            if not self._is_repeated and do_copies_differ(self._fresh, self._settings):
+                raise NondeterministicError(DIFFER.format(where))
             return Comparison(math.inf, f"{where}: since the arms are there eager differs, too")
         doubt = "what rounding does: since the arms are there eager rounds otherwise"
         return Comparison(unchecked=() if is_same else (doubt,))
 
-    def _where_other(self, call: Call, found: Leaves, runs: Runs | None) -> str | None:
-        """Return where a call comes to something else than before: it is judged as an arm's is."""
+    def _calls_by_now(self) -> Iterator[tuple[Call, Leaves]]:
+        own, start = self._fresh()
+        for call in self._eager:
+            yield call, make_call(own, start, call, self._settings).found
+
+    def _comes_again(self, wanted: Call, now: Leaves) -> bool:
+        """Return whether a call comes to the very same in one more copy."""
+        return any(
+            call is wanted and are_identical(now, again) for call, again in self._calls_by_now()
+        )
+
+    def _compared(self, call: Call, now: Leaves, runs: Runs | None) -> Comparison:
+        """Compare a call with what it came to before: it is judged as an arm's is."""
         before, tolerance = self._eager[call], self._settings.tolerance
-        if are_identical(before, found):
-            return None
-        if runs is None:
+        if are_identical(before, now):
+            return Comparison()
+        if runs is not None and self._repeats:
+            return runs.compare(call, now)
+        if runs is not None:
+            return Comparison(mismatch=wanders(runs.expected[call], now, tolerance))
+        for path, leaf in before.items():
             # A gradient may be zero but for rounding, and then differs from itself by all it is.
-            results = {path: leaf for path, leaf in before.items() if is_result(path)}
-            others = (
-                path
-                for path, leaf in results.items()
-                if differ({path: leaf}, found, BY_FAR * tolerance)
-            )
-            return next(others, None)
-        if self._repeats:
-            problem = runs.compare(call, found).mismatch
-        else:
-            problem = wanders(runs.expected[call], found, tolerance)
-        return problem.partition(": ")[0] if problem else None
+            if is_result(path) and differ({path: leaf}, now, BY_FAR * tolerance):
+                return Comparison(mismatch=path)
+        return Comparison()
 
 
 def do_copies_differ(fresh: Fresh, settings: Settings) -> bool:

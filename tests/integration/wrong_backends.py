@@ -10,6 +10,7 @@ import gc
 import inspect
 import os
 import signal
+import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,32 @@ def mutates_an_input(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Comp
         return outputs
 
     return call
+
+
+def replaces_relu(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, and have torch's own activation be wrong and slow from then on."""
+    name = "aten::relu"
+    if name not in _LIBRARIES:
+        _LIBRARIES[name] = torch.library.Library("aten", "IMPL")
+        _LIBRARIES[name].impl("relu", _doubling, "CPU")
+    return avoids_relu(graph, inputs)
+
+
+_LIBRARIES: dict[str, torch.library.Library] = {}
+
+
+def _doubling(x: torch.Tensor) -> torch.Tensor:
+    time.sleep(0.003)
+    return 2 * x.clamp(min=0)
+
+
+def avoids_relu(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
+    """Compute rightly, whoever has replaced the kernel of that activation."""
+    for node in graph.graph.nodes:
+        if node.target is torch.relu:
+            node.target, node.kwargs = torch.clamp, {"min": 0}
+    graph.recompile()
+    return graph.forward
 
 
 def drops_a_gradient(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:

@@ -1,0 +1,201 @@
+"""What arms make of torch is neither taken for rounding nor laid at another's door."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import factories
+import pytest
+import torch
+from judging import judge
+from torch import nn
+
+from dynamometer.common.checking.looking import Settings
+from dynamometer.common.checking.reference import Reference, reference_of
+from dynamometer.common.checking.steps import configure
+from dynamometer.common.interfaces.outcome import NondeterministicError, WrongResultError
+from dynamometer.common.interfaces.suite import LoadedModel
+from dynamometer.common.measuring.blame import blaming
+from dynamometer.common.studies.experiment import StageClock
+from dynamometer.dynamo import state
+from dynamometer.results.values.cases import BASELINE, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DIFFERS = "since the arms are there eager differs, too"
+
+
+class Replacing:
+    """An arm that has a kernel of torch's replaced from its first call on, and computes by it."""
+
+    def __init__(
+        self, library: torch.library.Library, operator: str, kernel: Callable[..., Any]
+    ) -> None:
+        """Take a library for ATen's kernels, an operator, and what is to compute it on CPUs."""
+        self._library, self._operator, self._kernel = library, operator, kernel
+        self._is_there = False
+
+    def replace(self) -> None:
+        """Replace the kernel."""
+        if not self._is_there:
+            self._is_there = True
+            with warnings.catch_warnings(action="ignore"):  # torch warns of the first one
+                self._library.impl(self._operator, self._kernel, "CPU")
+
+    def __call__(self, module: nn.Module) -> Callable[..., Any]:
+        """Be the arm."""
+
+        def call(*args: Any) -> Any:
+            self.replace()
+            return module(*args)
+
+        return call
+
+
+@contextmanager
+def replacing(operator: str, kernel: Callable[..., Any]) -> Iterator[Replacing]:
+    """Give such an arm, and put torch's own kernel back."""
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        yield Replacing(library, operator, kernel)
+
+
+class Watches(nn.Module):
+    """Has a running statistic that nothing is computed from."""
+
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 8]` to `[B, 8]`."""
+        self.mean.lerp_(torch.relu(x).mean(0), 0.1)
+        return x.tanh()
+
+
+def net() -> nn.Module:
+    """Make a network with an activation."""
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+def saturating() -> Callable[[torch.Tensor], torch.Tensor]:
+    """Return a kernel that knows the range of its first inputs alone."""
+    largest: list[torch.Tensor] = []
+
+    def relu(x: torch.Tensor) -> torch.Tensor:
+        largest[1:] = []
+        largest.append(x.max().clone())
+        return torch.minimum(x.clamp(min=0), largest[0])
+
+    return relu
+
+
+KERNELS: dict[str, tuple[Callable[[], nn.Module], str, Callable[..., Any], Mode]] = {
+    "gradients": (net, "threshold_backward", lambda g, x, t: 3 * g * (x > t), Mode.TRAINING),
+    "buffers": (Watches, "relu", lambda x: 2 * x.clamp(min=0), Mode.INFERENCE),
+    "a little": (net, "relu", lambda x: 1.0009 * x.clamp(min=0), Mode.INFERENCE),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_that_is_wrong_for_eager_too_is_the_arms_doing(name: str) -> None:
+    """Nothing of what it changes counts as rounding: neither of results nor of what is left."""
+    model, operator, kernel, mode = KERNELS[name]
+    with replacing(operator, kernel) as arm:
+        found = judge(model(), torch.randn(16, 8), arm=arm, mode=mode)
+    assert isinstance(found, str), found
+    assert found.endswith(DIFFERS)
+
+
+def test_a_kernel_that_is_wrong_on_other_inputs_alone_is_the_arms_doing() -> None:
+    """Its first call is right, for the arm and for eager."""
+    with replacing("relu", saturating()) as arm:
+        found = judge(net(), torch.randn(64, 8), arm=arm)
+    assert isinstance(found, str), found
+    assert found.startswith("call on other inputs: ")
+
+
+class Noisy(nn.Module):
+    """Rounds otherwise in each call."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 8]` to `[B, 8]`."""
+        Noisy.calls += 1
+        return torch.relu(x) * (1 + 1e-7 * (Noisy.calls % 3))
+
+
+@contextmanager
+def reference_for(model: nn.Module) -> Iterator[Reference]:
+    """Run eager, and make its further runs, as a worker does."""
+    case = factories.case()
+    loaded = configure(
+        LoadedModel(module=model, args=(torch.randn(16, 8),)), case, torch.device("cpu")
+    )
+    with state.running(Mode.INFERENCE, None):
+        reference = reference_of(loaded, case, Settings(seed=0, tolerance=1e-4))
+        reference.make_runs()
+        yield reference
+
+
+def context(replicate: int = 0) -> Any:
+    """Make what `blaming` needs of a context."""
+    job = SimpleNamespace(replicate=replicate)
+    return SimpleNamespace(job=job, stages=StageClock(lambda _: None))
+
+
+@pytest.mark.parametrize("model", [net, Noisy])
+def test_an_arm_answers_for_what_eager_has_become(model: Callable[[], nn.Module]) -> None:
+    """Also if its own results are right, and where eager rounds otherwise in each call."""
+    with reference_for(model()) as reference:
+        with blaming(context(), "right", reference):
+            pass
+        with replacing("relu", lambda x: 2 * x.clamp(min=0)) as arm:
+            with (
+                pytest.raises(WrongResultError, match=DIFFERS),
+                blaming(context(), "replaces", reference),
+            ):
+                arm.replace()
+            with blaming(context(), "next", reference):  # who did it is known
+                pass
+            assert reference.constancy.has_moved_by_now()
+        assert not reference.constancy.has_moved_by_now()
+
+
+def test_an_arm_answers_for_eager_that_fails_since() -> None:
+    """Later arms would fail alike."""
+
+    def refuse(_: torch.Tensor) -> torch.Tensor:
+        msg = "this runtime is the only one"
+        raise RuntimeError(msg)
+
+    with (
+        reference_for(net()) as reference,
+        replacing("relu", refuse) as arm,
+        pytest.raises(WrongResultError, match="eager fails: RuntimeError: this runtime is"),
+        blaming(context(), "refuses", reference),
+    ):
+        arm.replace()
+
+
+def test_eager_answers_for_itself() -> None:
+    """As a model does whose class keeps a state; no arm was there."""
+
+    def fail() -> None:
+        msg = "output: 2 of 4 elements are wrong"
+        raise WrongResultError(msg)
+
+    match = "two eager runs from one seed differ at output"
+    with (
+        reference_for(net()) as reference,
+        pytest.raises(NondeterministicError, match=match),
+        blaming(context(), BASELINE, reference),
+    ):
+        fail()
