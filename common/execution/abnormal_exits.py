@@ -139,7 +139,8 @@ def _cause(worker: Worker, timeout_s: float, memory_bytes: int) -> tuple[Status,
     if worker.killed is not None:
         return over_a_limit[worker.killed]
     if worker.ending is None:
-        return Status.INFRA, "the fork server died, and the worker with it"
+        why = "the run's logs/fork-server.log may say why"
+        return Status.INFRA, f"the fork server died, and the worker with it; {why}"
     number = worker.ending.wait_status & 0x7F
     if not number:
         code = worker.ending.wait_status >> 8

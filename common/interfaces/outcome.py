@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -13,7 +14,7 @@ from dynamometer.results.store.bounds import shortened
 from dynamometer.results.values.records import Outcome, Stage, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from dynamometer.common.studies.experiment import StageClock
 
@@ -43,6 +44,8 @@ _DETAIL_CHARACTERS = 8_000
 _REASON_CHARACTERS = 2_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
+
+_DISK_FULL = os.strerror(errno.ENOSPC)
 
 
 class SkippedError(Exception):
@@ -124,19 +127,26 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = shortened(_first_line(error), _REASON_CHARACTERS)
     reason = _with_hint((f"{kind}: {text}" if text else kind) + _place(error), error)
-    match error:
-        case SkippedError():
-            return Outcome(status=Status.SKIP, stage=stage, reason=text)
-        case WrongResultError():
-            return Outcome(status=Status.FAIL_ACCURACY, stage=stage, reason=text)
-        case NondeterministicError():
-            return Outcome(status=Status.NONDETERMINISTIC, stage=stage, reason=text)
-        case _ if is_out_of_memory(error):
-            return Outcome(status=Status.OOM, stage=stage, reason=reason, detail=detail)
-        case NotImplementedError() if stage is Stage.LOAD:  # so TorchBench's refuse device or mode
-            return Outcome(status=Status.SKIP, stage=stage, reason=reason, detail=detail)
-        case _:
-            return Outcome(status=Status.FAIL, stage=stage, reason=reason, detail=detail)
+    for raised, said in _SAID.items():
+        if isinstance(error, raised):
+            return Outcome(status=said, stage=stage, reason=text)
+    status = Status.FAIL
+    if _is_disk_full(error):  # which is no backend's fault, whoever wrote
+        status = Status.INFRA
+        reason = f"{_DISK_FULL}, where a compiler, a backend or the model writes: {reason}"
+    elif is_out_of_memory(error):
+        status = Status.OOM
+    elif isinstance(error, NotImplementedError) and stage is Stage.LOAD:
+        status = Status.SKIP  # so TorchBench's refuse device or mode
+    return Outcome(status=status, stage=stage, reason=reason, detail=detail)
+
+
+_SAID: Mapping[type[Exception], Status] = {
+    SkippedError: Status.SKIP,
+    WrongResultError: Status.FAIL_ACCURACY,
+    NondeterministicError: Status.NONDETERMINISTIC,
+}
+"""What our own exceptions mean; their text is the whole reason."""
 
 
 def _place(error: BaseException) -> str:
@@ -161,17 +171,29 @@ def _with_hint(reason: str, error: BaseException) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an exception, or what caused it, is a failed allocation."""
+    return any(
+        isinstance(each, MemoryError)
+        or type(each).__name__ == "OutOfMemoryError"
+        or (
+            isinstance(each, RuntimeError)
+            and any(sign in error_text(each).lower() for sign in _OUT_OF_MEMORY)
+        )
+        for each in _with_causes(error)
+    )
+
+
+def _is_disk_full(error: BaseException) -> bool:
+    """Return whether an exception, or what caused it, quotes that a disk has no room."""
+    return any(_DISK_FULL.lower() in error_text(each).lower() for each in _with_causes(error))
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()  # a model's exceptions may be equal, or raise when they are compared
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:
-        if isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError":
-            return True
-        text = error_text(cause).lower()
-        if isinstance(cause, RuntimeError) and any(sign in text for sign in _OUT_OF_MEMORY):
-            return True
+        yield cause
         seen.add(id(cause))
         cause = cause.__cause__
-    return False
 
 
 def error_text(error: BaseException) -> str:

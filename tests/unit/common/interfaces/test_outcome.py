@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
@@ -169,6 +170,26 @@ def test_causes_are_not_compared() -> None:
     error = IncomparableError("first")
     error.__cause__ = IncomparableError("out of memory")
     assert classify(error, Stage.RUN).status is Status.OOM
+
+
+FULL = "No space left on device"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, FULL, "/tmp/kernel.cpp"),
+        RuntimeError(f"C++ compile error\n\ng++ -o kernel.so\nfatal error: kernel.s: {FULL}\n"),
+    ],
+)
+def test_a_full_disk_is_no_fault_of_a_backend(error: Exception) -> None:
+    """Also where a compiler meets it, whose text a backend quotes, or where it is a cause."""
+    wrapped = RuntimeError("it can't be compiled")
+    wrapped.__cause__ = error
+    for each in (error, wrapped):
+        found = classify(each, Stage.COMPILE)
+        assert found.status is Status.INFRA
+        assert (found.reason or "").startswith(f"{FULL}, where a compiler")
 
 
 def test_any_text_can_be_sent() -> None:
