@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -17,14 +16,13 @@ from dynamometer.common.checking.snapshots import attributes_of, numbers_of, wri
 from dynamometer.common.interfaces.outcome import (
     NondeterministicError,
     SkippedError,
-    WrongResultError,
     is_out_of_memory,
 )
 from dynamometer.dynamo.accuracy.accuracy import Comparison, is_result
 from dynamometer.dynamo.accuracy.agreement import differ, wanders
 from dynamometer.dynamo.accuracy.expected import are_identical
 from dynamometer.dynamo.accuracy.numbers import is_all_nan
-from dynamometer.results.values.cases import Mode
+from dynamometer.results.values.cases import BASELINE, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -143,6 +141,7 @@ _MOVED = (
     "it can't be judged: eager computes something else by now than before the arms were there; run "
     "it without those before it"
 )
+_WANDERS = "it can't be judged: eager computes something else by now, which is no arm's doing"
 
 
 @dataclass(frozen=True)
@@ -166,6 +165,7 @@ class Constancy:
 
     Attributes:
         has_moved: whether it came to something else when it was last asked.
+        moved_by: the first arm behind which it did.
         doubts: what can't be told of later arms, as it fails or rounds otherwise by now.
     """
 
@@ -193,7 +193,9 @@ class Constancy:
         self._eager = {call: eager[call] for call in (Call.FIRST, Call.ALTERED) if call in eager}
         self._repeats, self._is_repeated = repeats, is_repeated
         self.has_moved = False
+        self.moved_by: str | None = None
         self.doubts: tuple[str, ...] = ()
+        self._where: str | None = None
 
     def ask(self) -> Comparison | None:
         """Make eager's calls again; return how they differ, if by more than rounding.
@@ -209,25 +211,24 @@ class Constancy:
             found = self._once_more(runs)
         self.doubts = found.unchecked
         if found.mismatch and self.has_moved:
-            raise SkippedError(_MOVED)
-        self.has_moved = bool(found.mismatch)
+            raise SkippedError(_WANDERS if self.moved_by == BASELINE else _MOVED)
+        self.has_moved, self._where = bool(found.mismatch), found.mismatch
         return found if found.mismatch else None
 
-    def has_moved_by_now(self) -> bool:
-        """Ask once more, and return whether eager's calls come to something else."""
-        with suppress(SkippedError):
-            self.ask()
-        return self.has_moved
-
-    def require(self) -> None:
-        """Have the arm that was compared last answer for what eager has become.
+    def blame(self, arm: str) -> str | None:
+        """Ask behind an arm; if eager differs since then, keep its name, and say where.
 
         Raises:
-            WrongResultError: eager computes something else by now, and did not before this arm.
-            NondeterministicError: as `ask` does.
+            NondeterministicError: copies differ, whatever arms do.
         """
-        if not self.has_moved and (moved := self.ask()):
-            raise WrongResultError(str(moved.mismatch))
+        if self.moved_by:
+            return None
+        if not self.has_moved and arm != BASELINE:
+            self.ask()
+        if not self.has_moved:
+            return None
+        self.moved_by = arm
+        return self._where
 
     def _once_more(self, runs: Runs | None) -> Comparison:
         is_same, found = True, Comparison()

@@ -25,7 +25,6 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
-from dynamometer.common.measuring.blame import blaming
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch
 from dynamometer.common.measuring.warm_up import WarmUp, warm_up_to_steady
@@ -326,13 +325,12 @@ def checked_arm(
     """Compile an arm that is not to be timed in this form, and compare all calls of it.
 
     Raises:
-        Exception: as `compile_arm`, `check_again` and `blaming` do.
+        Exception: as `compile_arm` and `check_again` do.
     """
-    with blaming(context, name, reference):
-        with context.guarding(name):
-            compiled = compile_arm(context, loaded, name, reference)
-        with context.guarding(name):
-            return check_again(context, compiled, reference)
+    with context.guarding(name):
+        compiled = compile_arm(context, loaded, name, reference)
+    with context.guarding(name):
+        return check_again(context, compiled, reference)
 
 
 def warm_up_arm(context: Context, arm: CompiledArm) -> WarmArm:

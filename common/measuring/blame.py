@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from dynamometer.common.checking.repeats import DIFFER
-from dynamometer.common.interfaces.outcome import NondeterministicError, WrongResultError
+from dynamometer.common.interfaces.outcome import NondeterministicError, WrongResultError, attempt
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import Stage
+from dynamometer.results.values.records import Outcome, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from dynamometer.common.checking.reference import Reference
     from dynamometer.common.studies.experiment import Context
 
+T = TypeVar("T")
 
-@contextmanager
-def blaming(context: Context, name: str, reference: Reference) -> Iterator[None]:
-    """Have an arm answer for what eager has become by then, and eager for itself.
 
-    Raises:
-        NondeterministicError: eager as an arm is wrong, which no arm before it has brought about.
-        WrongResultError: eager computes something else since the arm is there. Only the first
-            process asks; that costs a call or two of eager.
+def attempt_arm(
+    context: Context, name: str, reference: Reference, build: Callable[[], T]
+) -> T | Outcome:
+    """Build an arm and compare it; it answers for what eager has become by then.
+
+    Args:
+        context: the job and what it is done with.
+        name: of the arm.
+        reference: what it is held to; asked once more whether eager is still what it was.
+        build: builds the arm and compares it.
+
+    Returns:
+        What was built, or how that ended. An arm since which eager computes something else is
+        wrong, whatever its own results are. Eager as an arm that is wrong disagrees with itself.
     """
+    found = attempt(context.stages, partial(_built, name, build))
+    moved = attempt(context.stages, partial(_require_unmoved, context, name, reference))
+    return moved if isinstance(moved, Outcome) and not isinstance(found, Outcome) else found
+
+
+def _built(name: str, build: Callable[[], T]) -> T:
     try:
-        yield
+        return build()
     except WrongResultError as error:
         if name == BASELINE:
             raise NondeterministicError(DIFFER.format(error)) from error
         raise
-    if name != BASELINE and not context.job.replicate:
-        with context.stages.at(Stage.COMPARE, name):
-            reference.constancy.require()
+
+
+def _require_unmoved(context: Context, name: str, reference: Reference) -> None:
+    with context.stages.at(Stage.COMPARE, name):
+        if moved := reference.constancy.blame(name):
+            raise WrongResultError(moved)

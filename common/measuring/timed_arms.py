@@ -15,7 +15,7 @@ from dynamometer.common.machine.surroundings import Machine, read_counters
 from dynamometer.common.machine.temporary import TEMPORARY
 from dynamometer.common.measuring import arms
 from dynamometer.common.measuring.arms import CompiledArm, WarmArm
-from dynamometer.common.measuring.blame import blaming
+from dynamometer.common.measuring.blame import attempt_arm
 from dynamometer.common.measuring.measurements import compile_times
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timing import Blocks, after_waiting, alone, measure_blocks
@@ -78,7 +78,7 @@ class TimedArms:
         if self._cached_before is None:  # eager may have compiled something of its own by now
             self._cached_before = cached
         action = partial(_build, self._context, loaded, name, reference)
-        arm = attempt(self._context.stages, action)
+        arm = attempt_arm(self._context, name, reference, action)
         self.results[name] = arm_result(name, arm)
         if not isinstance(arm, WarmArm) or self.results[name].outcome != PASSED:
             return
@@ -93,10 +93,9 @@ class TimedArms:
 
     def forgo_timing(self, reference: Reference) -> None:
         """Time no arm where eager has become another: what that takes is no measure of them."""
-        others = [name for name in self._warm if name != BASELINE]
-        if others and reference.constancy.has_moved_by_now():
+        if reference.constancy.has_moved:
             outcome = Outcome(status=Status.SKIP, stage=Stage.MEASURE, reason=_MOVED)
-            for name in others:
+            for name in [each for each in self._warm if each != BASELINE]:
                 self._drop(name, outcome)
 
     def time_together(self, groups: Sequence[Sequence[str]]) -> Blocks:
@@ -207,14 +206,12 @@ def _unless_gone(error: OSError) -> None:
 
 
 def _build(context: Context, loaded: LoadedModel, name: str, reference: Reference) -> WarmArm:
-    with blaming(context, name, reference):
-        with context.guarding(name):
-            compiled = arms.compile_arm(context, loaded, name, reference)
-        # Another number of threads has Dynamo compile anew: before timing.
-        with context.guarding(name):
-            warm = arms.warm_up_arm(context, compiled)
-            compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
-            return replace(warm, compiled=compiled)
+    with context.guarding(name):
+        compiled = arms.compile_arm(context, loaded, name, reference)
+    with context.guarding(name):  # another number of threads has Dynamo compile anew: before timing
+        warm = arms.warm_up_arm(context, compiled)
+        compiled = arms.check_again(context, warm.compiled, reference, warm.calls)
+        return replace(warm, compiled=compiled)
 
 
 def _look_once_more(

@@ -43,7 +43,11 @@ that are compiled as a whole are refused."""
 
 
 def findings_of(
-    context: Context, loaded: LoadedModel, results: dict[str, ArmResult], order: Sequence[str]
+    context: Context,
+    loaded: LoadedModel,
+    results: dict[str, ArmResult],
+    order: Sequence[str],
+    apart: str | None = None,
 ) -> Findings:
     """Return what a process found of its arms.
 
@@ -52,6 +56,7 @@ def findings_of(
         loaded: the model.
         results: of each arm.
         order: in which they were built.
+        apart: one that changes what eager computes; the others are run again without it.
     """
     ordered = tuple(results[name] for name in context.job.arms)
     failed = [
@@ -65,6 +70,7 @@ def findings_of(
         ),
         arms=ordered,
         build_order=tuple(order),
+        apart=apart if apart != BASELINE else None,
         notes=loaded.notes,
         device_name=context.device.name,
     )

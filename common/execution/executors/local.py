@@ -159,7 +159,7 @@ class LocalExecutor:
     def _run_process(
         self, name: str, case: Case, replicate: int, process: WorkerSpec
     ) -> tuple[Worker, Findings]:
-        """Run a worker process, and another one for the other arms where one arm ends it.
+        """Run a worker process, and another one for the others where one arm ends or spoils it.
 
         Where the first was to find the caches empty, so is the other: it compiles them anew.
         """
@@ -169,9 +169,9 @@ class LocalExecutor:
             # The case would pass, and nothing of it be attempted again.
             worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
-        arm, decides = culprit(worker, found.outcome), registry.study(self._plan.study).decides
-        rest = left_to_run(process.arms, arm, decides=decides) if arm else ()
-        if arm is None or not rest:
+        decides = registry.study(self._plan.study).decides
+        arm = culprit(worker, found.outcome) or found.apart
+        if not arm or not (rest := left_to_run(process.arms, arm, decides=decides)):
             return worker, found
         if was_cold:
             self._caches.forget(case)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.measuring import arms
+from dynamometer.common.measuring.blame import attempt_arm
 from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 
@@ -22,5 +22,5 @@ def check(context: Context) -> Findings:
     results: dict[str, ArmResult] = {}
     for name in context.job.arms:
         action = partial(arms.checked_arm, context, loaded, name, reference)
-        results[name] = arm_result(name, attempt(context.stages, action))
-    return findings_of(context, loaded, results, context.job.arms)
+        results[name] = arm_result(name, attempt_arm(context, name, reference, action))
+    return findings_of(context, loaded, results, context.job.arms, reference.constancy.moved_by)

@@ -17,6 +17,7 @@ from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.measuring import arms
+from dynamometer.common.measuring.blame import attempt_arm
 from dynamometer.common.measuring.measurements import latencies
 from dynamometer.common.measuring.threads import ArmThreads
 from dynamometer.common.measuring.timed_arms import arm_result, pad_heap, time_in_blocks
@@ -56,7 +57,8 @@ def sweep(context: Context) -> Findings:
     with stages.at(Stage.COMPILE, arm):
         seen = _observe(loaded.copy(), names)
     padding = pad_heap(rng)
-    compiled = attempt(stages, partial(arms.checked_arm, context, loaded, arm, reference))
+    action = partial(arms.checked_arm, context, loaded, arm, reference)
+    compiled = attempt_arm(context, arm, reference, action)
     result = arm_result(arm, compiled)
     judged = Findings(
         outcome=result.outcome,

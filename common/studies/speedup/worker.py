@@ -57,7 +57,7 @@ def measure(context: Context, groups: Sequence[Sequence[str]] = ()) -> Findings:
         *counted(bursts),
     )
     results = _as_unsteady(timed.results) if timed.compiled_late else timed.results
-    findings = findings_of(context, loaded, results, order)
+    findings = findings_of(context, loaded, results, order, reference.constancy.moved_by)
     looked = job.case.device != "cpu" or was_checked(found)
     notes = [note for note, holds in ((_UNCHECKED, not looked), (_WAITED, blocks.waited)) if holds]
     return msgspec.structs.replace(

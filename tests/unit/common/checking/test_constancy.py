@@ -16,12 +16,13 @@ from torch import nn
 from dynamometer.common.checking.looking import Settings
 from dynamometer.common.checking.reference import Reference, reference_of
 from dynamometer.common.checking.steps import configure
-from dynamometer.common.interfaces.outcome import NondeterministicError, WrongResultError
+from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.interfaces.suite import LoadedModel
-from dynamometer.common.measuring.blame import blaming
+from dynamometer.common.measuring.blame import attempt_arm
 from dynamometer.common.studies.experiment import StageClock
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import BASELINE, Mode
+from dynamometer.results.values.records import PASSED, Outcome, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -145,28 +146,48 @@ def reference_for(model: nn.Module) -> Iterator[Reference]:
         yield reference
 
 
-def context(replicate: int = 0) -> Any:
-    """Make what `blaming` needs of a context."""
-    job = SimpleNamespace(replicate=replicate)
-    return SimpleNamespace(job=job, stages=StageClock(lambda _: None))
+def ended(reference: Reference, name: str, build: Callable[[], object]) -> tuple[Status, str]:
+    """Return how an arm ends, and why."""
+    context: Any = SimpleNamespace(stages=StageClock(lambda _: None))
+    found = attempt_arm(context, name, reference, build)
+    outcome = found if isinstance(found, Outcome) else PASSED
+    return outcome.status, outcome.reason or ""
+
+
+def fail() -> None:
+    """Be wrong."""
+    msg = "output: 2 of 4 elements are wrong"
+    raise WrongResultError(msg)
+
+
+RIGHT = (Status.PASS, "")
 
 
 @pytest.mark.parametrize("model", [net, Noisy])
 def test_an_arm_answers_for_what_eager_has_become(model: Callable[[], nn.Module]) -> None:
     """Also if its own results are right, and where eager rounds otherwise in each call."""
     with reference_for(model()) as reference:
-        with blaming(context(), "right", reference):
-            pass
+        assert ended(reference, "right", lambda: None) == RIGHT
         with replacing("relu", lambda x: 2 * x.clamp(min=0)) as arm:
-            with (
-                pytest.raises(WrongResultError, match=DIFFERS),
-                blaming(context(), "replaces", reference),
-            ):
+            status, reason = ended(reference, "replaces", arm.replace)
+            assert (status, reason.partition(": ")[2]) == (Status.FAIL_ACCURACY, DIFFERS)
+            assert ended(reference, "next", lambda: None) == RIGHT  # who did it is known
+        assert reference.constancy.moved_by == "replaces"
+
+
+def test_an_arm_that_fails_may_have_changed_eager_as_well() -> None:
+    """It ends as it did; the others are run without it."""
+    with reference_for(net()) as reference:
+        assert ended(reference, "fails", fail)[1] == "output: 2 of 4 elements are wrong"
+        assert reference.constancy.moved_by is None
+        with replacing("relu", lambda x: 2 * x.clamp(min=0)) as arm:
+
+            def replace_and_fail() -> None:
                 arm.replace()
-            with blaming(context(), "next", reference):  # who did it is known
-                pass
-            assert reference.constancy.has_moved_by_now()
-        assert not reference.constancy.has_moved_by_now()
+                fail()
+
+            assert ended(reference, "both", replace_and_fail)[1].startswith("output: 2 of 4")
+        assert reference.constancy.moved_by == "both"
 
 
 def test_an_arm_answers_for_eager_that_fails_since() -> None:
@@ -176,26 +197,15 @@ def test_an_arm_answers_for_eager_that_fails_since() -> None:
         msg = "this runtime is the only one"
         raise RuntimeError(msg)
 
-    with (
-        reference_for(net()) as reference,
-        replacing("relu", refuse) as arm,
-        pytest.raises(WrongResultError, match="eager fails: RuntimeError: this runtime is"),
-        blaming(context(), "refuses", reference),
-    ):
-        arm.replace()
+    with reference_for(net()) as reference, replacing("relu", refuse) as arm:
+        status, reason = ended(reference, "refuses", arm.replace)
+    assert status is Status.FAIL_ACCURACY
+    assert reason.endswith("eager fails: RuntimeError: this runtime is the only one")
 
 
 def test_eager_answers_for_itself() -> None:
     """As a model does whose class keeps a state; no arm was there."""
-
-    def fail() -> None:
-        msg = "output: 2 of 4 elements are wrong"
-        raise WrongResultError(msg)
-
-    match = "two eager runs from one seed differ at output"
-    with (
-        reference_for(net()) as reference,
-        pytest.raises(NondeterministicError, match=match),
-        blaming(context(), BASELINE, reference),
-    ):
-        fail()
+    with reference_for(net()) as reference:
+        status, reason = ended(reference, BASELINE, fail)
+    assert status is Status.NONDETERMINISTIC
+    assert reason == "two eager runs from one seed differ at output: 2 of 4 elements are wrong"

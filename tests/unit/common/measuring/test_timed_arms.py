@@ -112,8 +112,9 @@ def test_of_arms_that_share_caches_one_is_cold(
     )
     stages = StageClock(lambda _: None)
     timed = TimedArms(cast("Any", SimpleNamespace(job=job, stages=stages)))
+    constant = SimpleNamespace(constancy=SimpleNamespace(blame=lambda _: None))
     for each in order:
-        timed.build(each, cast("Any", None), cast("Any", None))
+        timed.build(each, cast("Any", None), cast("Any", constant))
     measured = [*timed.compile_times(), *(LATENCY.measured(each, [0.1]) for each in order)]
     assert {each.arm for each in measured if each.metric == COMPILE_TIME.name} == cold
     absent = absences([*timed.results.values(), ArmResult(arm=BASELINE, outcome=PASSED)], measured)
