@@ -208,9 +208,9 @@ class Reference:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that differ; a second call that comes to what the first does is that again."""
-        left_out = {Call.SECOND} if self._keeps_no_state else set()
-        return tuple(call for call in self._eager if call not in left_out)
+        """Those that are compared; a second one that comes to what the first does is that again."""
+        left_out = {Call.SECOND: self._keeps_no_state, Call.ALTERED: not self.is_repeatable}
+        return tuple(call for call in self._eager if not left_out.get(call))
 
     def judge(self, call: Call, found: Look) -> Comparison:
         """Compare what an arm's call came to with what eager's did.
@@ -278,7 +278,7 @@ class Reference:
     def constancy(self) -> Constancy:
         """Whether eager still computes what it did before any arm was there."""
         return Constancy(
-            self.fresh, {call: each.found for call, each in self._eager.items()}, self.settings,
+            self.fresh, {call: self._eager[call].found for call in self.calls}, self.settings,
             Roundings(lambda: self._made, self._roundings.announced),
             repeats=self._repeats, is_repeated=self._is_repeated,
         )  # fmt: skip

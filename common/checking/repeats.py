@@ -183,14 +183,15 @@ class Constancy:
 
         Args:
             fresh: gives a step on a copy of the model, and the state that it begins with.
-            eager: what its calls came to before any arm was there.
+            eager: what its calls came to before any arm was there, in the order in which arms make
+                them.
             settings: of the calls.
             roundings: what else is known of eager.
             repeats: whether another copy came to the very same, if there was one.
             is_repeated: whether there was.
         """
-        self._fresh, self._settings, self._roundings = fresh, settings, roundings
-        self._eager = {call: eager[call] for call in (Call.FIRST, Call.ALTERED) if call in eager}
+        self._fresh, self._eager = fresh, eager
+        self._settings, self._roundings = settings, roundings
         self._repeats, self._is_repeated = repeats, is_repeated
         self.has_moved = False
         self.moved_by: str | None = None
@@ -215,15 +216,20 @@ class Constancy:
         self.has_moved, self._where = bool(found.mismatch), found.mismatch
         return found if found.mismatch else None
 
-    def blame(self, arm: str) -> str | None:
+    def blame(self, arm: str, *, asks: bool = True) -> str | None:
         """Ask behind an arm; if eager differs since then, keep its name, and say where.
+
+        Args:
+            arm: its name.
+            asks: whether it may have changed what eager computes; else that only counts if it was
+                seen while the arm was judged.
 
         Raises:
             NondeterministicError: copies differ, whatever arms do.
         """
         if self.moved_by:
             return None
-        if not self.has_moved and arm != BASELINE:
+        if asks and not self.has_moved:
             self.ask()
         if not self.has_moved:
             return None

@@ -25,6 +25,7 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
+from dynamometer.common.measuring.blame import OF_TORCH
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch
 from dynamometer.common.measuring.warm_up import WarmUp, warm_up_to_steady
@@ -49,10 +50,6 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.capture.capture import Counters
     from dynamometer.results.values.cases import Case, ModelSpec
     from dynamometer.results.values.choices import Choice
-
-
-_OF_TORCH = frozenset({BASELINE, "eager", "aot_eager"})
-"""Arms that mostly come to the very same as eager, and can't change what that computes."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise
-    if not _OF_TORCH.issuperset(context.job.arms):
+    if not OF_TORCH.issuperset(context.job.arms):
         reference.make_runs()
     return reference
 

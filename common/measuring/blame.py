@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OF_TORCH = frozenset({BASELINE, "eager", "aot_eager"})
+"""Arms that mostly come to the very same as eager, and can't change what that computes."""
+
 
 def attempt_arm(
     context: Context, name: str, reference: Reference, build: Callable[[], T]
@@ -50,5 +53,5 @@ def _built(name: str, build: Callable[[], T]) -> T:
 
 def _require_unmoved(context: Context, name: str, reference: Reference) -> None:
     with context.stages.at(Stage.COMPARE, name):
-        if moved := reference.constancy.blame(name):
+        if moved := reference.constancy.blame(name, asks=name not in OF_TORCH):
             raise WrongResultError(moved)

@@ -17,6 +17,7 @@ from dynamometer.common.interfaces.messages import Findings, Progress
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.interfaces.suite import TellingSuite
 from dynamometer.common.measuring import arms
+from dynamometer.common.measuring.blame import attempt_arm
 from dynamometer.common.measuring.timed_arms import arm_result
 from dynamometer.common.studies.arms_beside_eager import findings_of, load
 from dynamometer.dynamo import state
@@ -118,13 +119,16 @@ def _arm(context: Context, loaded: LoadedModel, name: str, reference: Reference)
     A model of which nothing is captured works: here it isn't asked whether compiling it is worth
     anything.
     """
-    stages = context.stages
-    with context.guarding(name):
-        compiled = attempt(stages, partial(arms.compile_arm, context, loaded, name, reference))
-        frames = capture.frames_seen()
-        if not isinstance(compiled, Outcome):
-            compiled = attempt(stages, partial(arms.check_again, context, compiled, reference))
-    found = arm_result(name, compiled)
+    frames = 0
+
+    def build() -> arms.CompiledArm:
+        nonlocal frames
+        with context.guarding(name):
+            compiled = arms.compile_arm(context, loaded, name, reference)
+            frames = capture.frames_seen()
+            return arms.check_again(context, compiled, reference)
+
+    found = arm_result(name, attempt_arm(context, name, reference, build))
     if found.capture is not None and found.capture.ops == 0:
         found = msgspec.structs.replace(found, outcome=PASSED)
     is_one = found.outcome == PASSED and capture.frames_seen() == frames and _is_one(found.capture)

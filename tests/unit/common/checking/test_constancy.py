@@ -122,6 +122,33 @@ def test_a_kernel_that_is_wrong_on_other_inputs_alone_is_the_arms_doing() -> Non
     assert found.startswith("call on other inputs: ")
 
 
+class Initialises(nn.Module):
+    """Takes another branch from its second call on, as layers do that are initialised by data."""
+
+    is_initialised: torch.Tensor
+
+    def __init__(self) -> None:
+        """Begin without."""
+        super().__init__()
+        self.register_buffer("is_initialised", torch.zeros((), dtype=torch.bool))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 8]` to `[B, 8]`."""
+        if self.is_initialised:
+            return torch.relu(x)
+        self.is_initialised.fill_(value=True)
+        return x.tanh()
+
+
+@pytest.mark.parametrize("times", [1.0009, 1.05])
+def test_a_kernel_that_is_wrong_in_the_second_call_alone_is_the_arms_doing(times: float) -> None:
+    """The first one doesn't need it."""
+    with replacing("relu", lambda x: times * x.clamp(min=0)) as arm:
+        found = judge(Initialises(), torch.randn(16, 8), arm=arm)
+    assert isinstance(found, str), found
+    assert found == f"second call: output: {DIFFERS}"
+
+
 class Noisy(nn.Module):
     """Rounds otherwise in each call."""
 

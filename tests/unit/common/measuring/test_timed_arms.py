@@ -112,7 +112,7 @@ def test_of_arms_that_share_caches_one_is_cold(
     )
     stages = StageClock(lambda _: None)
     timed = TimedArms(cast("Any", SimpleNamespace(job=job, stages=stages)))
-    constant = SimpleNamespace(constancy=SimpleNamespace(blame=lambda _: None))
+    constant = SimpleNamespace(constancy=SimpleNamespace(blame=lambda _, **__: None))
     for each in order:
         timed.build(each, cast("Any", None), cast("Any", constant))
     measured = [*timed.compile_times(), *(LATENCY.measured(each, [0.1]) for each in order)]
