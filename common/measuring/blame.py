@@ -34,8 +34,9 @@ def attempt_arm(
         build: builds the arm and compares it.
 
     Returns:
-        What was built, or how that ended. An arm since which eager computes something else is
-        wrong, whatever its own results are. Eager as an arm that is wrong disagrees with itself.
+        What was built, or how that ended. Eager as an arm that is wrong disagrees with itself; so
+        it does where it computes something else since an arm is there whose own results are right:
+        by the arm's doing, or as the model keeps a state outside of itself.
     """
     found = attempt(context.stages, partial(_built, name, build))
     moved = attempt(context.stages, partial(_require_unmoved, context, name, reference))
@@ -54,4 +55,5 @@ def _built(name: str, build: Callable[[], T]) -> T:
 def _require_unmoved(context: Context, name: str, reference: Reference) -> None:
     with context.stages.at(Stage.COMPARE, name):
         if moved := reference.constancy.blame(name, asks=name not in OF_TORCH):
-            raise WrongResultError(moved)
+            msg = f"{moved}: by its doing, or the model keeps a state outside of itself"
+            raise NondeterministicError(msg)

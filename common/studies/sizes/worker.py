@@ -131,8 +131,8 @@ def _static(context: Context, loaded: LoadedModel, index: int, arm: str) -> Call
     own = alone.copy().with_inputs(partial(tree_map_only, torch.Tensor, torch.clone))  # no marks
     start, weights = Snapshot.of(own), state_of(own)
     with context.stages.at(Stage.COMPILE, arm):
-        step = arms.compiled_step(context.strict(), own, arm, dynamic=False)
         reference = arms.run_reference(context, alone)
+        step = arms.compiled_step(context.strict(), own, arm, dynamic=False)
         mode = context.job.case.mode
         start = start.compiled(weights, mode, lambda: replaced_by(reference.fresh()[0]))
         check_first_calls(step, start, reference)

@@ -160,12 +160,33 @@ class Noisy(nn.Module):
         return torch.relu(x) * (1 + 1e-7 * (Noisy.calls % 3))
 
 
+class Kinked(nn.Module):
+    """Rounds otherwise in each call, of which it makes much where inputs are larger than 2."""
+
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map `[B, 8]` to `[B, 8]`."""
+        Kinked.calls += 1
+        rounded = x * (1 + 1e-7 * (Kinked.calls % 7))
+        return torch.where(x.abs().max() > 2, torch.sin(1e7 * rounded), rounded)
+
+
+def test_who_rounds_otherwise_in_each_call_is_not_the_arms_doing() -> None:
+    """Nobody knows how far it wanders on other inputs."""
+    with reference_for(Kinked()) as reference:
+        for name in ("right", "right too"):
+            assert ended(reference, name, lambda: None) == RIGHT
+
+
 @contextmanager
 def reference_for(model: nn.Module) -> Iterator[Reference]:
     """Run eager, and make its further runs, as a worker does."""
     case = factories.case()
     loaded = configure(
-        LoadedModel(module=model, args=(torch.randn(16, 8),)), case, torch.device("cpu")
+        LoadedModel(module=model, args=(torch.linspace(-2, 2, 128).reshape(16, 8),)),
+        case,
+        torch.device("cpu"),
     )
     with state.running(Mode.INFERENCE, None):
         reference = reference_of(loaded, case, Settings(seed=0, tolerance=1e-4))
@@ -197,7 +218,8 @@ def test_an_arm_answers_for_what_eager_has_become(model: Callable[[], nn.Module]
         assert ended(reference, "right", lambda: None) == RIGHT
         with replacing("relu", lambda x: 2 * x.clamp(min=0)) as arm:
             status, reason = ended(reference, "replaces", arm.replace)
-            assert (status, reason.partition(": ")[2]) == (Status.FAIL_ACCURACY, DIFFERS)
+            assert status is Status.NONDETERMINISTIC
+            assert f"{DIFFERS}: by its doing, or" in reason
             assert ended(reference, "next", lambda: None) == RIGHT  # who did it is known
         assert reference.constancy.moved_by == "replaces"
 
@@ -226,8 +248,8 @@ def test_an_arm_answers_for_eager_that_fails_since() -> None:
 
     with reference_for(net()) as reference, replacing("relu", refuse) as arm:
         status, reason = ended(reference, "refuses", arm.replace)
-    assert status is Status.FAIL_ACCURACY
-    assert reason.endswith("eager fails: RuntimeError: this runtime is the only one")
+    assert status is Status.NONDETERMINISTIC
+    assert "eager fails: RuntimeError: this runtime is the only one: by its doing" in reason
 
 
 def test_eager_answers_for_itself() -> None:
