@@ -199,7 +199,8 @@ def page(rows: Sequence[Row]) -> str:
 _HEAD = """# Backends
 
 Made by `bench/backends.py` with torch {torch}: backends as they were run on a CPU, in
-inference, float32, at tiny scale, held to eager as [measuring.md](measuring.md) says; {models}.
+inference, float32, at tiny scale, held to eager as [measuring.md](measuring.md) says:
+{models}. [backends.csv](backends.csv) has each of them.
 `dynamometer ls backends --long` says what works on another machine, and what can be set.
 
 Passed, of the models that were run; what a backend says it can't do is no failure, and is counted
