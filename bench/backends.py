@@ -142,6 +142,7 @@ def rows_of(runs: Sequence[Path]) -> list[Row]:
             for record in store.read_records(run)
             for result in record.arms
             if result.arm != BASELINE
+            if result.outcome.status is not Status.INFRA  # it says nothing of the backend
         ]  # fmt: skip
     return found
 
@@ -232,7 +233,7 @@ def _failures(by_backend: Mapping[str, Mapping[str, Sequence[Row]]]) -> list[str
                 found[str(row.status), row.reason].append(row.model)
         for (status, reason), models in sorted(found.items(), key=lambda each: -len(each[1])):
             said = reason.replace("|", "\\|")
-            lines.append(f"| `{backend}` | {status} | {said} | {first_of(models, 3)} |")
+            lines.append(f"| `{backend}` | {status} | {said} | {first_of(models)} |")
     return lines or ["| none | | | |"]
 
 

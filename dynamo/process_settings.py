@@ -61,7 +61,7 @@ def put_back_pace(wanted: Mapping[str, Any]) -> list[str]:
 
 @contextmanager
 def at_pace(wanted: Mapping[str, Any]) -> Iterator[None]:
-    """Have what `pace` gave set for a while; an arm may need what it has set until it is done."""
+    """Have what `pace` gave set for a while, if anything: an arm needs its own until it is done."""
     own = pace()
     put_back_pace(wanted or own)
     try:

@@ -17,7 +17,7 @@ from dynamometer.common.checking.repeats import (
     DIFFER,
     NO_DRAWS,
     Constancy,
-    Roundings,
+    FurtherRuns,
     call_that_adds,
     do_draws_matter,
     first_two_calls,
@@ -120,14 +120,14 @@ def reference_of(
 
     settings = replace(settings, multiples=multiples_of(dtype), overlapping=overlapping)
     reference = Reference(fresh, original, other, wide, settings, as_before)
-    pace |= process_settings.pace()
+    pace |= process_settings.pace()  # what the model's own calls set is eager's
     return reference
 
 
 class Reference:
     """What eager computes in every call that is compared; arms are held to it.
 
-    Runs beside eager's own are made when first needed, and more of them before an arm is accused.
+    Runs beside eager's own are made when first needed, if not before, and more before it accuses.
 
     Attributes:
         settings: what arms are called with.
@@ -216,7 +216,7 @@ class Reference:
         """Compare what an arm's call came to with what eager's did.
 
         Raises:
-            SkippedError: it isn't the very same, and an arm before has made eager another.
+            SkippedError, NondeterministicError: as `Constancy.ask` does; it isn't the very same.
         """
         is_later = call in {Call.LATER, Call.ADDING}
         if is_later or (call is Call.SECOND and self._keeps_no_state):
@@ -279,13 +279,13 @@ class Reference:
         """Whether eager still computes what it did before any arm was there."""
         return Constancy(
             self.fresh, {call: self._eager[call].found for call in self.calls}, self.settings,
-            Roundings(lambda: self._made, self._roundings.announced),
+            FurtherRuns(lambda: self._made, self._roundings.announced),
             repeats=self._repeats, is_repeated=self._is_repeated,
         )  # fmt: skip
 
     def make_runs(self) -> None:
         """Make the first further runs now: arms may change torch, and later ones with it."""
-        self._made = self._runs
+        _ = self._runs
 
     @property
     def _runs(self) -> Runs:

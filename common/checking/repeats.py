@@ -143,14 +143,15 @@ _MOVED = (
     "it without those before it"
 )
 _WANDERS = "it can't be judged: eager computes something else by now, which is no arm's doing"
+_ROUNDS_OTHERWISE = "what rounding does: since the arms are there eager rounds otherwise"
 
 
 @dataclass(frozen=True)
-class Roundings:
-    """What is known of how eager rounds.
+class FurtherRuns:
+    """Eager's further runs, as far as there are any.
 
     Attributes:
-        made: gives its further runs, if there are any.
+        made: gives those that were made; `None` before.
         announced: the context of runs that are made while an arm is judged.
     """
 
@@ -165,8 +166,7 @@ class Constancy:
     that are made from then on would take for rounding what these do.
 
     Attributes:
-        has_moved: whether it came to something else when it was last asked.
-        moved_by: the first arm behind which it did.
+        moved_by: the first arm behind which it came to something else.
         doubts: what can't be told of later arms, as it fails or rounds otherwise by now.
     """
 
@@ -175,7 +175,7 @@ class Constancy:
         fresh: Fresh,
         eager: Mapping[Call, Leaves],
         settings: Settings,
-        roundings: Roundings,
+        further: FurtherRuns,
         *,
         repeats: bool,
         is_repeated: bool,
@@ -187,34 +187,38 @@ class Constancy:
             eager: what its calls came to before any arm was there, in the order in which arms make
                 them.
             settings: of the calls.
-            roundings: what else is known of eager.
+            further: what it may come to when it rounds otherwise.
             repeats: whether another copy came to the very same, if there was one.
             is_repeated: whether there was.
         """
         self._fresh, self._eager = fresh, eager
-        self._settings, self._roundings = settings, roundings
+        self._settings, self._further = settings, further
         self._repeats, self._is_repeated = repeats, is_repeated
-        self.has_moved = False
         self.moved_by: str | None = None
         self.doubts: tuple[str, ...] = ()
-        self._where: str | None = None
+        self._moved: str | None = None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it came to something else when it was last asked."""
+        return self._moved is not None
 
     def ask(self) -> Comparison | None:
         """Make eager's calls again; return how they differ, if by more than rounding.
 
         Raises:
             NondeterministicError: copies differ, whatever arms do.
-            SkippedError: they did so before.
+            SkippedError: eager already differed when it was last asked.
         """
-        runs = self._roundings.made()
+        runs = self._further.made()
         if runs is None and not self._repeats:
             return None
-        with self._roundings.announced():
+        with self._further.announced():
             found = self._once_more(runs)
         self.doubts = found.unchecked
         if found.mismatch and self.has_moved:
             raise SkippedError(_WANDERS if self.moved_by == BASELINE else _MOVED)
-        self.has_moved, self._where = bool(found.mismatch), found.mismatch
+        self._moved = found.mismatch
         return found if found.mismatch else None
 
     def blame(self, arm: str, *, asks: bool = True) -> str | None:
@@ -230,21 +234,22 @@ class Constancy:
         """
         if self.moved_by:
             return None
-        if asks and not self.has_moved:
+        if asks and not self._moved:
             self.ask()
-        if not self.has_moved:
+        if self._moved is None:
             return None
         self.moved_by = arm
-        return self._where
+        return self._moved.removesuffix(", too")
 
     def _once_more(self, runs: Runs | None) -> Comparison:
         is_same, found = True, Comparison()
         try:
             for call, now in self._calls_by_now():
-                is_same &= are_identical(self._eager[call], now)
                 found = self._compared(call, now, runs)
                 if found.may_be_rounding and not self._comes_again(call, now):
                     found = Comparison()  # each run rounds otherwise
+                elif self._repeats:
+                    is_same &= are_identical(self._eager[call], now)
                 if found.mismatch:
                     break
         except Exception as error:  # noqa: BLE001  whatever a model raises; it is said
@@ -260,8 +265,7 @@ class Constancy:
             if not self._is_repeated and do_copies_differ(self._fresh, self._settings):
                 raise NondeterministicError(DIFFER.format(where))
             return Comparison(math.inf, f"{where}: since the arms are there eager differs, too")
-        doubt = "what rounding does: since the arms are there eager rounds otherwise"
-        return Comparison(unchecked=() if is_same else (doubt,))
+        return Comparison(unchecked=() if is_same else (_ROUNDS_OTHERWISE,))
 
     def _calls_by_now(self) -> Iterator[tuple[Call, Leaves]]:
         own, start = self._fresh()
@@ -270,9 +274,8 @@ class Constancy:
 
     def _comes_again(self, wanted: Call, now: Leaves) -> bool:
         """Return whether a call comes to the very same in one more copy."""
-        return any(
-            call is wanted and are_identical(now, again) for call, again in self._calls_by_now()
-        )
+        again = next(found for call, found in self._calls_by_now() if call is wanted)
+        return are_identical(now, again)
 
     def _compared(self, call: Call, now: Leaves, runs: Runs | None) -> Comparison:
         """Compare a call with what it came to before: it is judged as an arm's is."""

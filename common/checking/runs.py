@@ -45,7 +45,7 @@ class OtherRoundings:
 
 
 class Runs:
-    """Further runs of eager, made when they are needed; more of them before an arm is accused.
+    """Further runs of eager; more of them are made before an arm is accused.
 
     Attributes:
         expected: what each call is to come to, as far as these runs show it.

@@ -88,8 +88,8 @@ def culprit(worker: Worker, outcome: Outcome) -> str | None:
     return None if worker.progress.arm == BASELINE else worker.progress.arm
 
 
-def left_to_run(arms: Sequence[str], ended_by: str, *, decides: bool) -> tuple[str, ...]:
-    """Return which arms are run again, in another process, after one of them ended theirs.
+def left_to_run(arms: Sequence[str], culprit: str, *, decides: bool) -> tuple[str, ...]:
+    """Return which arms are run again, in another process, without one that was no good to theirs.
 
     Beside eager alone nothing can be measured. Where something is decided it runs by itself all the
     same: only a process that reports names the graph or model, and that all its candidates fail is
@@ -97,20 +97,20 @@ def left_to_run(arms: Sequence[str], ended_by: str, *, decides: bool) -> tuple[s
 
     Args:
         arms: of the process.
-        ended_by: one of them.
+        culprit: one of them, which ended the process, or changed what eager computes.
         decides: whether something is decided (`Study.decides`).
     """
-    rest = tuple(each for each in arms if each != ended_by)
+    rest = tuple(each for each in arms if each != culprit)
     fewest = 1 if decides else 2
-    return rest if ended_by in arms and BASELINE in rest and len(rest) >= fewest else ()
+    return rest if culprit in arms and BASELINE in rest and len(rest) >= fewest else ()
 
 
 def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:
-    """Add the arm that ended a process to what another process found of the others.
+    """Add an arm that was no good to the others to what another process found of these.
 
     Args:
         others: found without it.
-        arm: which ended the first process.
+        arm: which ended the first process, or changed eager there.
         found: made of that process.
         arms: of both.
     """

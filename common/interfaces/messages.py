@@ -65,8 +65,8 @@ class Findings(Value, frozen=True, kw_only=True):
     found: msgspec.Raw = NOTHING
     """What the study's own type encodes (`packed`)."""
     build_order: tuple[str, ...] = ()
-    apart: str | None = None
-    """The arm that the others are run again without: it changes what eager computes."""
+    changed_eager: str | None = None
+    """The first arm that changed what eager computes; the others are run again without it."""
     disturbed_blocks: tuple[int, ...] = ()
     loads: tuple[BlockLoad, ...] = ()
     repeated_blocks: int = 0

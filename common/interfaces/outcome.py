@@ -46,6 +46,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory",
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
 
 _DISK_FULL = os.strerror(errno.ENOSPC)
+_NO_ROOM = (_DISK_FULL.lower(), os.strerror(errno.EDQUOT).lower())
 
 
 class SkippedError(Exception):
@@ -183,8 +184,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _is_disk_full(error: BaseException) -> bool:
-    """Return whether an exception, or what caused it, quotes that a disk has no room."""
-    return any(_DISK_FULL.lower() in error_text(each).lower() for each in _with_causes(error))
+    """Return whether an exception, or what caused it, quotes that a disk has no room for this."""
+    texts = [error_text(each).lower() for each in _with_causes(error)]
+    return any(sign in text for sign in _NO_ROOM for text in texts)
 
 
 def _with_causes(error: BaseException) -> Iterator[BaseException]:

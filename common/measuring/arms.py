@@ -25,7 +25,7 @@ from dynamometer.common.interfaces.outcome import (
     is_out_of_memory,
 )
 from dynamometer.common.measuring.arm_backends import available_backend, compiler_of_functions
-from dynamometer.common.measuring.blame import OF_TORCH
+from dynamometer.common.measuring.blame import TORCH_KERNELS
 from dynamometer.common.measuring.threads import busy_threads
 from dynamometer.common.measuring.timing import Stopwatch
 from dynamometer.common.measuring.warm_up import WarmUp, warm_up_to_steady
@@ -154,7 +154,7 @@ def run_reference(context: Context, loaded: LoadedModel, *, briefly: bool = Fals
             msg = f"it runs at one size only: {error}"
             raise SkippedError(msg) from error
         raise
-    if not OF_TORCH.issuperset(context.job.arms):
+    if not TORCH_KERNELS.issuperset(context.job.arms):
         reference.make_runs()
     return reference
 

@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OF_TORCH = frozenset({BASELINE, "eager", "aot_eager"})
-"""Arms that mostly come to the very same as eager, and can't change what that computes."""
+TORCH_KERNELS = frozenset({BASELINE, "eager", "aot_eager"})
+"""Arms that compute with torch's own kernels, and so can't change what eager computes."""
 
 
 def attempt_arm(
     context: Context, name: str, reference: Reference, build: Callable[[], T]
 ) -> T | Outcome:
-    """Build an arm and compare it; it answers for what eager has become by then.
+    """Build an arm and compare it; ask behind it whether eager is still what it was.
 
     Args:
         context: the job and what it is done with.
         name: of the arm.
-        reference: what it is held to; asked once more whether eager is still what it was.
+        reference: what it is held to.
         build: builds the arm and compares it.
 
     Returns:
-        What was built, or how that ended. Eager as an arm that is wrong disagrees with itself; so
-        it does where it computes something else since an arm is there whose own results are right:
-        by the arm's doing, or as the model keeps a state outside of itself.
+        What was built, or how that ended: nondeterministic if eager as an arm is wrong, or if eager
+        differs behind an arm that is right.
     """
     found = attempt(context.stages, partial(_built, name, build))
     moved = attempt(context.stages, partial(_require_unmoved, context, name, reference))
@@ -54,6 +53,6 @@ def _built(name: str, build: Callable[[], T]) -> T:
 
 def _require_unmoved(context: Context, name: str, reference: Reference) -> None:
     with context.stages.at(Stage.COMPARE, name):
-        if moved := reference.constancy.blame(name, asks=name not in OF_TORCH):
-            msg = f"{moved}: by its doing, or the model keeps a state outside of itself"
+        if moved := reference.constancy.blame(name, asks=name not in TORCH_KERNELS):
+            msg = f"{moved}: by the arm's doing, or the model keeps a state outside of itself"
             raise NondeterministicError(msg)

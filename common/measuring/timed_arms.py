@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MOVED = (
-    "it isn't timed: eager computes something else since the arms are there; run it without those "
-    "that fail"
-)
+_MOVED = "it isn't timed: eager computes something else by now"
 
 _PADDING_BLOCKS = 64
 _PADDING_BYTES = (16, 65_536)

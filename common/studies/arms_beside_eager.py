@@ -47,7 +47,7 @@ def findings_of(
     loaded: LoadedModel,
     results: dict[str, ArmResult],
     order: Sequence[str],
-    apart: str | None = None,
+    changed_eager: str | None = None,
 ) -> Findings:
     """Return what a process found of its arms.
 
@@ -56,7 +56,7 @@ def findings_of(
         loaded: the model.
         results: of each arm.
         order: in which they were built.
-        apart: one that changes what eager computes; the others are run again without it.
+        changed_eager: the first arm that did; the others are run again without it.
     """
     ordered = tuple(results[name] for name in context.job.arms)
     failed = [
@@ -70,7 +70,8 @@ def findings_of(
         ),
         arms=ordered,
         build_order=tuple(order),
-        apart=apart if apart != BASELINE else None,
+        # Without eager nothing can be run again.
+        changed_eager=changed_eager if changed_eager != BASELINE else None,
         notes=loaded.notes,
         device_name=context.device.name,
     )

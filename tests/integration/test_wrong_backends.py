@@ -149,7 +149,9 @@ def test_an_arm_that_changes_eager_takes_no_other_along(experiment: str, tmp_pat
     record = run_manifest(manifest, tmp_path / "run")["two_outputs"]
     outcomes = {result.arm: result.outcome for result in record.arms}
     assert outcomes[arms[0]].status is Status.NONDETERMINISTIC
-    assert "since the arms are there eager differs, too: by its" in (outcomes[arms[0]].reason or "")
+    assert "since the arms are there eager differs: by the arm's" in (
+        outcomes[arms[0]].reason or ""
+    )
     assert outcomes[BASELINE].status is outcomes[arms[1]].status is Status.PASS
     timed = {each.arm for each in record.measurements if each.metric == "latency"}
     assert timed == ({BASELINE, arms[1]} if experiment == "speedup" else set())

@@ -159,7 +159,7 @@ class LocalExecutor:
     def _run_process(
         self, name: str, case: Case, replicate: int, process: WorkerSpec
     ) -> tuple[Worker, Findings]:
-        """Run a worker process, and another one for the others where one arm ends or spoils it.
+        """Run a worker process; where an arm ends it, or changes eager, another for the others.
 
         Where the first was to find the caches empty, so is the other: it compiles them anew.
         """
@@ -170,7 +170,7 @@ class LocalExecutor:
             worker = self._run_worker(name, case, replicate, process)
         found = self._findings(name, worker, case, process.arms)
         decides = registry.study(self._plan.study).decides
-        arm = culprit(worker, found.outcome) or found.apart
+        arm = culprit(worker, found.outcome) or found.changed_eager
         if not arm or not (rest := left_to_run(process.arms, arm, decides=decides)):
             return worker, found
         if was_cold:

@@ -189,14 +189,14 @@ def test_no_arm_is_held_to_what_one_before_it_has_made_of_eager(*, is_right: boo
         try:
             if is_right:
                 check(as_eager_was)
-                assert _MOVED in (reference.constancy.blame("first") or "")
             else:
                 with pytest.raises(WrongResultError, match=_MOVED):
                     check(as_eager_is_by_now)
+            assert _MOVED in (reference.constancy.blame("first") or "")
             with pytest.raises(SkippedError, match="run it without those before it"):
                 check(lambda own: lambda x: own(x) * 1.15)
             reference.constancy.blame("second")
-            assert reference.constancy.moved_by == ("first" if is_right else "second")
+            assert reference.constancy.moved_by == "first"
         finally:
             hooks[0].remove()
 
