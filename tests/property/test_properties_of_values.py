@@ -292,6 +292,7 @@ findings = st.builds(
     measurements=st.lists(measurements(), max_size=2).map(tuple),
     absent=st.lists(absences, max_size=2).map(tuple), found=founds,
     build_order=st.lists(texts, max_size=2).map(tuple),
+    changed_eager=st.none() | texts,
     disturbed_blocks=st.lists(counts, max_size=2).map(tuple), repeated_blocks=counts,
     loads=st.lists(block_loads, max_size=2).map(tuple),
     waited=st.booleans(),
