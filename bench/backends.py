@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.records import Outcome
 
-
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = ("torchbench", "huggingface", "timm_models")
 VARIANTS = {

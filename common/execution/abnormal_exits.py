@@ -88,7 +88,7 @@ def culprit(worker: Worker, outcome: Outcome) -> str | None:
     return None if worker.progress.arm == BASELINE else worker.progress.arm
 
 
-def left_to_run(arms: Sequence[str], culprit: str, *, decides: bool) -> tuple[str, ...]:
+def left_to_run(arms: Sequence[str], without: str, *, decides: bool) -> tuple[str, ...]:
     """Return which arms are run again, in another process, without one that was no good to theirs.
 
     Beside eager alone nothing can be measured. Where something is decided it runs by itself all the
@@ -97,12 +97,12 @@ def left_to_run(arms: Sequence[str], culprit: str, *, decides: bool) -> tuple[st
 
     Args:
         arms: of the process.
-        culprit: one of them, which ended the process, or changed what eager computes.
+        without: one of them, which ended the process, or changed what eager computes.
         decides: whether something is decided (`Study.decides`).
     """
-    rest = tuple(each for each in arms if each != culprit)
+    rest = tuple(each for each in arms if each != without)
     fewest = 1 if decides else 2
-    return rest if culprit in arms and BASELINE in rest and len(rest) >= fewest else ()
+    return rest if without in arms and BASELINE in rest and len(rest) >= fewest else ()
 
 
 def with_culprit(others: Findings, arm: str, found: Findings, arms: Sequence[str]) -> Findings:

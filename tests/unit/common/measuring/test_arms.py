@@ -68,9 +68,7 @@ def built(build: Build[T], module: nn.Module, **fields: object) -> T:
 
 def context(case: Case) -> Any:
     """Make what an arm is built with, as far as it needs that."""
-    job = SimpleNamespace(
-        case=case, seed=0, replicate=0, raise_backend_errors=False, arms=("eager",)
-    )
+    job = SimpleNamespace(case=case, seed=0, replicate=0, raise_backend_errors=False)
     device = SimpleNamespace(synchronize=lambda: None)
     stages = StageClock(lambda _: None)
     return SimpleNamespace(
