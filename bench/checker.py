@@ -42,6 +42,7 @@ from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import make_step
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.measuring.arm_backends import load_backend
+from dynamometer.common.measuring.blame import TORCH_KERNELS
 from dynamometer.dynamo import state
 from dynamometer.results.values.cases import BASELINE, Case, Dtype, Mode
 
@@ -325,6 +326,8 @@ def _try_arms(
     try:
         loaded = load(spec, case, int(key["seed"]))
         reference = build_reference(loaded, spec, case, int(key["seed"]))
+        if not TORCH_KERNELS.issuperset(arms):
+            reference.make_runs()
     except Exception as error:  # noqa: BLE001  models fail for many reasons; the page says so
         log.add(what=LEFT_OUT, **key, reason=_reason(error))
         return
@@ -340,16 +343,20 @@ def _try_arms(
 def _judge_right(
     name: str, loaded: LoadedModel, case: Case, reference: Reference
 ) -> dict[str, Any]:
-    """Hold a backend's arm to eager's; what it raises is no accusation."""
+    """Hold a backend's arm to eager's, and ask eager again behind it, as a worker does.
+
+    What it raises is no accusation.
+    """
     state.forget_compiled()
     own = loaded.copy()
     try:
         compiled = load_backend(name).compile(own.module, own.args, own.kwargs)
         step = make_step(compiled, own, case.mode, reference.settings.seed)
         accused, checks = _accusation(step, reference)
+        moved = reference.constancy.blame(name, asks=name not in TORCH_KERNELS)
     except Exception as error:  # noqa: BLE001  backends fail for many reasons
         return {"accused": None, "error": _reason(error)}
-    return {"accused": accused, "error": None, "reservations": checks.reservations}
+    return {"accused": accused or moved, "error": None, "reservations": checks.reservations}
 
 
 def _reason(error: Exception) -> str:
