@@ -243,6 +243,7 @@ class _Spoiled:
         seed = SEEDS[0]
         loaded = load(spec, case, seed)
         ours = build_reference(loaded, spec, case, seed)
+        ours.make_runs()  # as a worker does for arms that don't compute with torch's kernels
         accused, _ = _accusation(_right_step(loaded, case, seed), ours)
         if accused:
             msg = f"eager itself is accused: {accused}"

@@ -78,6 +78,10 @@ class Alteration(Enum):
         return self not in {Alteration.BUT_LARGEST, Alteration.BUT_THESE, Alteration.NUMBERS}
 
 
+WITHIN = tuple(each for each in Alteration if each is not Alteration.BEYOND)
+"""Those under which no number becomes larger than any was."""
+
+
 @state.without_gradients()
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamometer.common.checking.alteration import WITHIN, Alteration
 from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
@@ -18,6 +19,7 @@ from dynamometer.common.checking.repeats import (
     NO_DRAWS,
     Constancy,
     FurtherRuns,
+    after_one_call_more,
     call_that_adds,
     do_draws_matter,
     first_two_calls,
@@ -35,7 +37,6 @@ from dynamometer.dynamo import process_settings, state
 from dynamometer.dynamo.accuracy.accuracy import (
     Comparison,
     beyond_comparison,
-    do_coarse_runs_count,
     is_gradient,
     is_result,
 )
@@ -198,13 +199,15 @@ class Reference:
         if self.is_repeatable:
             self._try_other_inputs(called)
         if changed and Call.ALTERED in self._eager:
-            self.is_repeatable = not self._alternates()
+            later = after_one_call_more(self.fresh, self.settings)
+            self.is_repeatable = not self._where_other(Call.ALTERED, later)
 
     @property
     def hides_replay(self) -> str | None:
         """Say where the call on other inputs wouldn't tell a replay of the first, if somewhere."""
         first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
-        return _hides_replay(first, other, self.settings.tolerance)
+        by_rounding = self._made.hidden(Call.ALTERED, first) if self._made else ()
+        return _hides_replay(first, other, self.settings.tolerance, by_rounding)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -263,16 +266,7 @@ class Reference:
             return judged
         if moved := self.constancy.ask():
             return moved
-        if not judged.may_be_rounding:
-            return judged
-        runs.grow()
-        judged = runs.compare(call, found)
-        if not judged.may_be_rounding or not do_coarse_runs_count(
-            judged.mismatch or "", self.settings.multiples
-        ):
-            return judged
-        runs.coarsen(call)
-        return runs.compare(call, found)
+        return runs.compare_with_many(call, found) if judged.may_be_rounding else judged
 
     @cached_property
     def constancy(self) -> Constancy:
@@ -284,8 +278,19 @@ class Reference:
         )  # fmt: skip
 
     def make_runs(self) -> None:
-        """Make the first further runs now: arms may change torch, and later ones with it."""
-        _ = self._runs
+        """Make the first further runs now: arms may change torch, and later ones with it.
+
+        Where larger inputs make the model so chaotic that a replay of the first call would pass for
+        the one on others, inputs are taken that hide less, if there are any.
+        """
+        first = self._eager[Call.FIRST].found
+        hidden = self._runs.hidden(Call.ALTERED, first)
+        if not hidden or self.settings.alteration is not Alteration.BEYOND:
+            return
+        before = {**self._eager}, self.left_alone, self.settings, self._made
+        self._try_other_inputs([], WITHIN)
+        if len(self._runs.hidden(Call.ALTERED, first)) >= len(hidden):
+            self._eager, self.left_alone, self.settings, self._made = before
 
     @property
     def _runs(self) -> Runs:
@@ -295,18 +300,14 @@ class Reference:
             self._made = Runs(looks, self._roundings, self.settings)
         return self._made
 
-    def _try_other_inputs(self, called: list[tuple[Step, Snapshot]]) -> None:
+    def _try_other_inputs(
+        self, called: list[tuple[Step, Snapshot]], among: Sequence[Alteration] = (*Alteration,)
+    ) -> None:
         first = self._eager[Call.FIRST].found
-        found = on_other_inputs(self.fresh, called, first, self.settings)
+        found = on_other_inputs(self.fresh, called, first, self.settings, among)
         if found is not None:
             self._eager[Call.ALTERED], self.left_alone, self.settings = found
             self._made = None  # those that were made are without this call
-
-    def _alternates(self) -> bool:
-        """Return whether the call on other inputs comes to something else after one call more."""
-        (own, start), calls = self.fresh(), (Call.FIRST, Call.SECOND, Call.ALTERED)
-        *_, found = (make_call(own, start, call, self.settings) for call in calls)
-        return self._where_other(Call.ALTERED, found) is not None
 
     def forgo_later_calls(self) -> None:
         """Have no later calls of any arm compared: being called changes what eager comes to."""
@@ -340,7 +341,9 @@ def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | N
     return found.form.problem(eager.form) if results == expected else None
 
 
-def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
+def _hides_replay(
+    first: Leaves, other: Leaves, tolerance: float, by_rounding: Sequence[str]
+) -> str | None:
     whole = {  # not the gradients of which the other call keeps a sample alone
         path: leaf
         for path, leaf in first.items()
@@ -355,7 +358,11 @@ def _hides_replay(first: Leaves, other: Leaves, tolerance: float) -> str | None:
         if isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
         if path in other and are_identical({path: leaf}, {path: other[path]})
     ]
-    return f"{first_of(same, 1, ' ')}: other inputs don't change it" if same else None
+    if same:
+        return f"{first_of(same, 1, ' ')}: other inputs don't change it"
+    if by_rounding:
+        return f"{first_of(by_rounding, 1, ' ')}: other inputs change it by no more than rounding"
+    return None
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:

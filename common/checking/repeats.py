@@ -26,7 +26,7 @@ from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.results.values.cases import BASELINE, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
@@ -89,6 +89,7 @@ def on_other_inputs(
     called: list[tuple[Step, Snapshot]],
     first: Leaves,
     settings: Settings,
+    among: Sequence[Alteration],
 ) -> tuple[Look, tuple[str, ...], Settings] | None:
     """Make eager's call on other inputs, as many of them others as it takes.
 
@@ -98,6 +99,7 @@ def on_other_inputs(
             out, so that nobody keeps it while there are others.
         first: what the first call came to.
         settings: of the first call.
+        among: what may be changed, the first that is to be tried first.
 
     Returns:
         What it came to, which inputs have no other values and which results none in part, and the
@@ -107,7 +109,7 @@ def on_other_inputs(
     fewest, best, before = math.inf, None, _nan_counts(first)
     not_finite = _not_finite_counts(first)
     overlaps = (True, False) if settings.overlapping else (False,)
-    for alteration, overlapping in product(Alteration, overlaps):
+    for alteration, overlapping in product(among, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
         try:
             own, start = called.pop() if called else _called(fresh, settings)[:2]
@@ -128,6 +130,13 @@ def on_other_inputs(
         if not lost:
             break
     return best
+
+
+def after_one_call_more(fresh: Fresh, settings: Settings) -> Look:
+    """Make the call on other inputs behind two calls: a model that alternates differs there."""
+    (own, start), calls = fresh(), (Call.FIRST, Call.SECOND, Call.ALTERED)
+    *_, found = (make_call(own, start, call, settings) for call in calls)
+    return found
 
 
 def _called(fresh: Fresh, settings: Settings) -> tuple[Step, Snapshot, Look]:

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING
 
 from dynamometer.common.checking.looking import Call, make_call
 from dynamometer.common.checking.snapshots import Snapshot
-from dynamometer.dynamo.accuracy.accuracy import Comparison, compare
-from dynamometer.dynamo.accuracy.expected import Expected
+from dynamometer.dynamo.accuracy.accuracy import (
+    Comparison,
+    compare,
+    do_coarse_runs_count,
+    is_result,
+)
+from dynamometer.dynamo.accuracy.expected import Expected, are_identical
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,8 +90,36 @@ class Runs:
         settings = self._settings
         return compare(self.expected[call], found, settings.tolerance, settings.multiples)
 
-    def grow(self) -> None:
-        """Make as many runs as there are to be before an arm is accused."""
+    def compare_with_many(self, call: Call, found: Leaves) -> Comparison:
+        """Compare likewise by as many runs as there are to be before an arm is accused."""
+        self._grow()
+        judged = self.compare(call, found)
+        if not judged.may_be_rounding or not do_coarse_runs_count(
+            judged.mismatch or "", self._settings.multiples
+        ):
+            return judged
+        self._coarsen(call)
+        return self.compare(call, found)
+
+    def hidden(self, call: Call, other: Leaves) -> tuple[str, ...]:
+        """Name results of a call that another call's would pass for, as far as rounding goes."""
+        if call not in self.expected:
+            return ()
+        settings, known = self._settings, self.expected[call].leaves
+
+        def would_pass(path: str) -> bool:
+            alone = Expected({path: known[path]})
+            judged = compare(alone, {path: other[path]}, settings.tolerance, settings.multiples)
+            return not judged.mismatch
+
+        changed = (
+            path
+            for path, each in known.items()
+            if path in other and not are_identical({path: each.eager}, {path: other[path]})
+        )
+        return tuple(path for path in changed if is_result(path) and would_pass(path))
+
+    def _grow(self) -> None:
         while self._tried < MOST_RUNS:
             with self._roundings.announced():
                 run = self._another()
@@ -95,7 +128,7 @@ class Runs:
                     call: expected.with_run(run[call]) for call, expected in self.expected.items()
                 }
 
-    def coarsen(self, call: Call) -> None:
+    def _coarsen(self, call: Call) -> None:
         """Make coarse runs, and keep of them what a call comes to."""
         if call in self._coarsened:
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from judging import judge, reservations_of
+from judging import judge, precisely, reservations_of, same
 from torch import nn
 
 from dynamometer.common.checking.alteration import Alteration, alter
@@ -366,3 +366,45 @@ def test_a_model_that_alternates_is_asked_as_often_as_eager(*, is_brief: bool) -
     """Its call on other inputs was eager's second call, and the arm's third."""
     found = judge(EveryOther(), torch.randn(8, 16), is_brief=is_brief)
     assert "the model keeps state of its own" in reservations_of(found)
+
+
+class Chaotic(nn.Module):
+    """Amplifies rounding to the size of its results, of numbers beyond a limit."""
+
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self.layer, self.limit = nn.Linear(16, 16), limit
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by what rounding decides there, and by 1 elsewhere."""
+        beyond = (x.abs() - self.limit).clamp(min=0).sum()
+        found: torch.Tensor = self.layer(x) * (1 + torch.sin(1e8 * beyond * x))
+        return found
+
+
+def keeping_the_first_result(module: nn.Module) -> Forward:
+    """Compute it once, and give it at every call."""
+    kept: list[Any] = []
+
+    def call(x: torch.Tensor) -> Any:
+        kept.append(module(x))
+        return kept[0].clone()
+
+    return call
+
+
+def test_where_larger_numbers_are_chaotic_others_are_tried() -> None:
+    """With those, whatever is returned is right to within rounding."""
+    inputs = 1 + torch.rand(8, 16)
+    found = judge(Chaotic(2.0), inputs, arm=keeping_the_first_result)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output")
+    assert reservations_of(judge(Chaotic(2.0), inputs)) == ""
+
+
+def test_where_all_inputs_are_chaotic_that_is_said() -> None:
+    """Of such a model nobody can tell whether it computes at all."""
+    arms = same, precisely, keeping_the_first_result
+    for found in (judge(Chaotic(0.0), 1 + torch.rand(8, 16), arm=arm) for arm in arms):
+        said = reservations_of(found)
+        assert "output: other inputs change it by no more than rounding" in said
