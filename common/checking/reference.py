@@ -281,16 +281,15 @@ class Reference:
         """Make the first further runs now: arms may change torch, and later ones with it.
 
         Where larger inputs make the model so chaotic that a replay of the first call would pass for
-        the one on others, inputs are taken that hide less, if there are any.
+        the one on others, smaller ones are taken if they tell the two apart.
         """
-        first = self._eager[Call.FIRST].found
-        hidden = self._runs.hidden(Call.ALTERED, first)
-        if not hidden or self.settings.alteration is not Alteration.BEYOND:
+        first, runs = self._eager[Call.FIRST].found, self._runs
+        if not runs.hides(Call.ALTERED, first) or self.settings.alteration is not Alteration.BEYOND:
             return
-        before = {**self._eager}, self.left_alone, self.settings, self._made
+        before = {**self._eager}, self.left_alone, self.settings
         self._try_other_inputs([], WITHIN)
-        if len(self._runs.hidden(Call.ALTERED, first)) >= len(hidden):
-            self._eager, self.left_alone, self.settings, self._made = before
+        if self._runs.hides(Call.ALTERED, first):
+            (self._eager, self.left_alone, self.settings), self._made = before, runs
 
     @property
     def _runs(self) -> Runs:

@@ -14,15 +14,15 @@ from dynamometer.dynamo.accuracy.accuracy import (
     do_coarse_runs_count,
     is_result,
 )
-from dynamometer.dynamo.accuracy.expected import Expected, are_identical
+from dynamometer.dynamo.accuracy.expected import CHANGE, Expected, are_identical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.steps import Step
-    from dynamometer.dynamo.accuracy.leaves import Leaves
+    from dynamometer.dynamo.accuracy.leaves import Leaf, Leaves
 
 FEWEST_RUNS, MOST_RUNS = 2, 16
 """Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
@@ -102,22 +102,26 @@ class Runs:
         return self.compare(call, found)
 
     def hidden(self, call: Call, other: Leaves) -> tuple[str, ...]:
-        """Name results of a call that another call's would pass for, as far as rounding goes."""
-        if call not in self.expected:
-            return ()
-        settings, known = self._settings, self.expected[call].leaves
+        """Name results of a call that another call's, which differ, would pass for by rounding."""
+        changed = filter(is_result, self._changed(call, other))
+        return tuple(path for path in changed if self._would_pass(call, path, other[path]))
 
-        def would_pass(path: str) -> bool:
-            alone = Expected({path: known[path]})
-            judged = compare(alone, {path: other[path]}, settings.tolerance, settings.multiples)
-            return not judged.mismatch
+    def hides(self, call: Call, other: Leaves) -> bool:
+        """Return whether all of another call's results and gradients would pass so."""
+        changed = [each for each in self._changed(call, other) if not each.startswith(CHANGE)]
+        return bool(changed) and all(self._would_pass(call, path, other[path]) for path in changed)
 
-        changed = (
-            path
-            for path, each in known.items()
-            if path in other and not are_identical({path: each.eager}, {path: other[path]})
-        )
-        return tuple(path for path in changed if is_result(path) and would_pass(path))
+    def _changed(self, call: Call, other: Leaves) -> Iterator[str]:
+        """Name leaves of a call that differ from another call's, in the same form."""
+        wanted = self.expected[call].leaves if call in self.expected else {}
+        for path in filter(other.__contains__, wanted):
+            one, two = wanted[path].eager, other[path]
+            if one.kind == two.kind and not are_identical({path: one}, {path: two}):
+                yield path
+
+    def _would_pass(self, call: Call, path: str, leaf: Leaf) -> bool:
+        settings, alone = self._settings, Expected({path: self.expected[call].leaves[path]})
+        return not compare(alone, {path: leaf}, settings.tolerance, settings.multiples).mismatch
 
     def _grow(self) -> None:
         while self._tried < MOST_RUNS:
