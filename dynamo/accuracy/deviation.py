@@ -82,6 +82,10 @@ STEP_MULTIPLE = 2.0
 """What rests in all runs may be off by this many times what anything moved by, where most rest:
 they are rounded to steps, and one is a step farther or isn't."""
 
+LEFT_OUT_SHARE = 0.5
+"""Of the multiple of rounding that an element may be off by: what a zero may be off by where no run
+has any (`Deviation.left_out`). Right arms need a third of it in half precision."""
+
 ZERO_MULTIPLE = 128.0
 """What is zero in exact arithmetic is rounding in an arm, too, however it sums."""
 
@@ -204,6 +208,25 @@ class Deviation:
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             return self._size()  # there is little to see of the values themselves, which is said
         return self._mean_square(tolerance) or self._slope(tolerance)
+
+    def left_out(self, tolerance: float) -> str | None:
+        """Look for zeros that are too far from what is expected, of values without any.
+
+        A kernel that leaves elements out leaves zeros. Rounding makes none far from zero, however
+        seldom it happens, but where it does so in runs, too, as by cutting off an activation.
+
+        Args:
+            tolerance: what share of itself an element may be off by.
+        """
+        is_zero = self.actual == 0
+        has_others = self.spread.has_zeros or bool((self.centre.values == 0).any())
+        if has_others or self.rounding_share > LARGEST_MEAN_SQUARE or not bool(is_zero.any()):
+            return None
+        rounding = torch.maximum(self.spread.largest, self.spread.usual(self.centre))
+        allowed = tolerance * finite(self.centre.values).abs() + torch.finfo(self.actual.dtype).tiny
+        allowed += LEFT_OUT_SHARE * self.multiples.element * rounding
+        over = is_zero & (self.distance.elements > allowed)
+        return self._worst(over, allowed) if bool(over.any()) else None
 
     def _elements(self, allowed: torch.Tensor) -> str | None:
         """Look at each element, with what rounding does to it."""

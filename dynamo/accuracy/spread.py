@@ -110,6 +110,7 @@ class Distance:
         slope: how far the other is from being the centre once, on average: 0.1 if it is 1.1 times
             the centre, 0 if it differs from it by chance.
         strays: what there is where the distance is infinite; `None` if it is nowhere.
+        has_zeros: whether any of the other's values is zero.
     """
 
     elements: torch.Tensor
@@ -118,6 +119,7 @@ class Distance:
     size: float
     slope: float
     strays: Strays | None = None
+    has_zeros: bool = False
 
     @classmethod
     def between(cls, centre: Centre, other: torch.Tensor) -> Distance:
@@ -130,6 +132,7 @@ class Distance:
             root_mean_square(other),
             _slope(centre.values, other),
             Strays.of(elements, other),
+            bool((other == 0).any()),
         )
 
 
@@ -158,6 +161,7 @@ class Spread:
         sizes: root mean square of each run's own values.
         slope: largest of a run.
         strays: where rounding decides whether there is a number; `None` for nowhere.
+        has_zeros: whether any value of a run is zero.
     """
 
     largest: torch.Tensor
@@ -167,6 +171,7 @@ class Spread:
     sizes: tuple[float, ...]
     slope: float
     strays: Strays | None = None
+    has_zeros: bool = False
 
     @classmethod
     def of(cls, run: Distance) -> Spread:
@@ -180,6 +185,7 @@ class Spread:
             (run.size,),
             run.slope,
             run.strays,
+            run.has_zeros,
         )
 
     @classmethod
@@ -210,6 +216,7 @@ class Spread:
             sizes=(*self.sizes, run.size),
             slope=max(self.slope, run.slope),
             strays=self.strays.and_those(run.strays) if self.strays else run.strays,
+            has_zeros=self.has_zeros or run.has_zeros,
         )
 
     def usual(self, centre: Centre) -> torch.Tensor:

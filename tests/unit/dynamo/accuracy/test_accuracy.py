@@ -522,3 +522,58 @@ def test_coarse_runs_of_what_is_mostly_rounding_say_nothing() -> None:
     given: Any = {"runs": fine, "coarse": coarse, "truth": values.double()}
     assert compare(values, torch.zeros(1000), **given).mismatch
     assert compare(values, -values, **given).mismatch
+
+
+# Elements that a kernel leaves out
+
+
+def one_left_out(values: torch.Tensor, place: int) -> torch.Tensor:
+    """Change all by rounding, and one to zero."""
+    found = rounded(values, 1e-7, 99)
+    found[place] = 0.0
+    return found
+
+
+def test_a_zero_is_none_of_what_rounding_does_now_and_then() -> None:
+    """One run takes another branch in some elements: that makes no zero of any."""
+    values = 1 + normal(1000).abs()
+    values[700] = 1.2
+    another = rounded(values, 1e-7, 3)
+    another[:50] += 0.5
+    given: Any = {
+        "runs": [rounded(values, 1e-7, 1), rounded(values, 1e-7, 2), another],
+        "truth": values.double(),
+    }
+    assert compare(values, cut_off(values, 700, 0.5), **given).mismatch is None
+    assert "0 where" in (compare(values, one_left_out(values, 700), **given).mismatch or "")
+    assert compare(values, one_left_out(values, 700), path="gradients.w", **given).mismatch is None
+
+
+@pytest.mark.parametrize("where", ["eager", "runs", "coarse"])
+def test_a_zero_may_be_where_eager_has_some(where: str) -> None:
+    """Such as an activation that is cut off, which may be another one in an arm."""
+    values = 1 + normal(1000).abs()
+    another = cut_off(values, 3, 2.0)
+    runs = [rounded(values, 1e-7, 1), another]
+    coarse = [rounded(values, 1e-6, 4)]
+    if where == "eager":
+        values[5] = 0.0
+    else:
+        {"runs": another, "coarse": coarse[0]}[where][5] = 0.0
+    given: Any = {"runs": runs, "coarse": coarse, "truth": values.double()}
+    assert compare(values, one_left_out(values, 700), **given).mismatch is None
+
+
+@pytest.mark.parametrize(("value", "is_right"), [(0.03, True), (0.07, False)])
+def test_a_zero_may_be_off_by_half_of_what_others_may(value: float, *, is_right: bool) -> None:
+    """What is as small as rounding may come to nothing."""
+    truth = 1 + normal(1000).abs()
+    truth[700] = value
+    given: Any = {
+        "runs": [(truth + 0.006 * normal(1000, seed)).bfloat16() for seed in range(16)],
+        "truth": truth.double(), "multiples": IN_HALF, "tolerance": 8e-3,
+    }  # fmt: skip
+    arm, other = one_left_out(truth, 700).bfloat16(), truth.clone()
+    other[700] += value
+    assert (compare(truth.bfloat16(), arm, **given).mismatch is None) is is_right
+    assert compare(truth.bfloat16(), other.bfloat16(), **given).mismatch is None
