@@ -354,10 +354,11 @@ def _judge_right(
         compiled = load_backend(name).compile(own.module, own.args, own.kwargs)
         step = make_step(compiled, own, case.mode, reference.settings.seed)
         accused, checks = _accusation(step, reference)
-        moved = reference.constancy.blame(name, asks=name not in TORCH_KERNELS)
+        if not accused:
+            accused = reference.constancy.blame(name, asks=name not in TORCH_KERNELS)
     except Exception as error:  # noqa: BLE001  backends fail for many reasons
         return {"accused": None, "error": _reason(error)}
-    return {"accused": accused or moved, "error": None, "reservations": checks.reservations}
+    return {"accused": accused, "error": None, "reservations": checks.reservations}
 
 
 def _reason(error: Exception) -> str:

@@ -78,8 +78,8 @@ class Alteration(Enum):
         return self not in {Alteration.BUT_LARGEST, Alteration.BUT_THESE, Alteration.NUMBERS}
 
 
-WITHIN = tuple(each for each in Alteration if each is not Alteration.BEYOND)
-"""Those under which no number becomes larger than any was."""
+SMALLER = tuple(each for each in Alteration if each is not Alteration.BEYOND)
+"""Those under which no number becomes larger than any was, unless all were zero."""
 
 
 @state.without_gradients()

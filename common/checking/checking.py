@@ -196,7 +196,7 @@ def check_later_calls(
         checks = check(checks, reference, Call.ALTERED, altered)
         if reference.left_alone:
             checks = checks.but_for(f"other values of {', '.join(reference.left_alone)}")
-        if hidden := reference.hides_replay:
-            checks = checks.but_for(hidden)
+        for untold in reference.untold_replays:
+            checks = checks.but_for(untold)
     start.restore()
     return checks

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamometer.common.checking.alteration import WITHIN, Alteration
 from dynamometer.common.checking.copies import in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
@@ -24,6 +23,7 @@ from dynamometer.common.checking.repeats import (
     do_draws_matter,
     first_two_calls,
     on_other_inputs,
+    on_smaller_inputs,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
@@ -203,11 +203,11 @@ class Reference:
             self.is_repeatable = not self._where_other(Call.ALTERED, later)
 
     @property
-    def hides_replay(self) -> str | None:
-        """Say where the call on other inputs wouldn't tell a replay of the first, if somewhere."""
+    def untold_replays(self) -> tuple[str, ...]:
+        """What the call on other inputs can't tell from a replay of the first, each with why."""
         first, other = (self._eager[call].found for call in (Call.FIRST, Call.ALTERED))
-        by_rounding = self._made.hidden(Call.ALTERED, first) if self._made else ()
-        return _hides_replay(first, other, self.settings.tolerance, by_rounding)
+        by_rounding = self._made.untold(Call.ALTERED, first) if self._made else ()
+        return _untold_replays(first, other, self.settings.tolerance, by_rounding)
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -280,16 +280,17 @@ class Reference:
     def make_runs(self) -> None:
         """Make the first further runs now: arms may change torch, and later ones with it.
 
-        Where larger inputs make the model so chaotic that a replay of the first call would pass for
-        the one on others, smaller ones are taken if they tell the two apart.
+        Where larger inputs make the model so chaotic that results of the first call would pass in
+        the one on others, smaller ones are taken if fewer would there.
         """
-        first, runs = self._eager[Call.FIRST].found, self._runs
-        if not runs.hides(Call.ALTERED, first) or self.settings.alteration is not Alteration.BEYOND:
-            return
-        before = {**self._eager}, self.left_alone, self.settings
-        self._try_other_inputs([], WITHIN)
-        if self._runs.hides(Call.ALTERED, first):
-            (self._eager, self.left_alone, self.settings), self._made = before, runs
+        first = self._eager[Call.FIRST].found
+        untold = self._runs.untold(Call.ALTERED, first) if self.is_repeatable else ()
+        if untold and (found := on_smaller_inputs(self.fresh, self._eager, self.settings)):
+            looks = {call: self._eager[call].found for call in self.calls}
+            made = Runs({**looks, Call.ALTERED: found[0].found}, self._roundings, found[2])
+            if len(made.untold(Call.ALTERED, first)) < len(untold):
+                self._eager[Call.ALTERED], self.left_alone, self.settings = found
+                self._made = made
 
     @property
     def _runs(self) -> Runs:
@@ -299,11 +300,9 @@ class Reference:
             self._made = Runs(looks, self._roundings, self.settings)
         return self._made
 
-    def _try_other_inputs(
-        self, called: list[tuple[Step, Snapshot]], among: Sequence[Alteration] = (*Alteration,)
-    ) -> None:
+    def _try_other_inputs(self, called: list[tuple[Step, Snapshot]]) -> None:
         first = self._eager[Call.FIRST].found
-        found = on_other_inputs(self.fresh, called, first, self.settings, among)
+        found = on_other_inputs(self.fresh, called, first, self.settings)
         if found is not None:
             self._eager[Call.ALTERED], self.left_alone, self.settings = found
             self._made = None  # those that were made are without this call
@@ -340,16 +339,16 @@ def _beside_values(eager: Look, found: Look, written: frozenset[str]) -> str | N
     return found.form.problem(eager.form) if results == expected else None
 
 
-def _hides_replay(
+def _untold_replays(
     first: Leaves, other: Leaves, tolerance: float, by_rounding: Sequence[str]
-) -> str | None:
+) -> tuple[str, ...]:
     whole = {  # not the gradients of which the other call keeps a sample alone
         path: leaf
         for path, leaf in first.items()
         if path not in other or not is_gradient(path) or leaf.kind == other[path].kind
     }
     if not differ(whole, other, BY_FAR * tolerance):
-        return "whether a call is replayed: other inputs change no result"
+        return ("whether a call is replayed: other inputs change no result",)
     same = [
         path
         for path, leaf in first.items()
@@ -357,11 +356,11 @@ def _hides_replay(
         if isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
         if path in other and are_identical({path: leaf}, {path: other[path]})
     ]
-    if same:
-        return f"{first_of(same, 1, ' ')}: other inputs don't change it"
-    if by_rounding:
-        return f"{first_of(by_rounding, 1, ' ')}: other inputs change it by no more than rounding"
-    return None
+    found = {
+        "other inputs don't change it": same,
+        "other inputs change it by no more than rounding": by_rounding,
+    }
+    return tuple(f"{first_of(paths, 1, ' ')}: {why}" for why, paths in found.items() if paths)
 
 
 def _beyond_calls(step: Step, attributes: Sequence[str]) -> tuple[str, ...]:

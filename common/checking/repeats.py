@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.checking.alteration import Alteration, left_alone
+from dynamometer.common.checking.alteration import SMALLER, Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.snapshots import attributes_of, numbers_of, written
 from dynamometer.common.interfaces.outcome import (
@@ -89,7 +89,7 @@ def on_other_inputs(
     called: list[tuple[Step, Snapshot]],
     first: Leaves,
     settings: Settings,
-    among: Sequence[Alteration],
+    among: Sequence[Alteration] = tuple(Alteration),
 ) -> tuple[Look, tuple[str, ...], Settings] | None:
     """Make eager's call on other inputs, as many of them others as it takes.
 
@@ -130,6 +130,22 @@ def on_other_inputs(
         if not lost:
             break
     return best
+
+
+def on_smaller_inputs(
+    fresh: Fresh, eager: Mapping[Call, Look], settings: Settings
+) -> tuple[Look, tuple[str, ...], Settings] | None:
+    """Make that call on inputs of which none became larger; `None` where none did before.
+
+    Args:
+        fresh: as in `on_other_inputs`.
+        eager: what its calls came to before.
+        settings: of these.
+    """
+    if settings.alteration is not Alteration.BEYOND:
+        return None
+    found = on_other_inputs(fresh, [], eager[Call.FIRST].found, settings, SMALLER)
+    return None if found is None or found[0].is_like(eager[Call.ALTERED]) else found
 
 
 def after_one_call_more(fresh: Fresh, settings: Settings) -> Look:

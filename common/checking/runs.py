@@ -14,15 +14,15 @@ from dynamometer.dynamo.accuracy.accuracy import (
     do_coarse_runs_count,
     is_result,
 )
-from dynamometer.dynamo.accuracy.expected import CHANGE, Expected, are_identical
+from dynamometer.dynamo.accuracy.expected import Expected, are_identical
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
     from dynamometer.common.checking.steps import Step
-    from dynamometer.dynamo.accuracy.leaves import Leaf, Leaves
+    from dynamometer.dynamo.accuracy.leaves import Leaves
 
 FEWEST_RUNS, MOST_RUNS = 2, 16
 """Of eager with other roundings: before an arm is judged, and before it is accused. Now and then
@@ -101,27 +101,20 @@ class Runs:
         self._coarsen(call)
         return self.compare(call, found)
 
-    def hidden(self, call: Call, other: Leaves) -> tuple[str, ...]:
-        """Name results of a call that another call's, which differ, would pass for by rounding."""
-        changed = filter(is_result, self._changed(call, other))
-        return tuple(path for path in changed if self._would_pass(call, path, other[path]))
+    def untold(self, call: Call, other: Leaves) -> tuple[str, ...]:
+        """Name results of a call in whose place another call's would pass, though they differ."""
+        if call not in self.expected:
+            return ()
+        wanted, settings = self.expected[call].leaves, self._settings
 
-    def hides(self, call: Call, other: Leaves) -> bool:
-        """Return whether all of another call's results and gradients would pass so."""
-        changed = [each for each in self._changed(call, other) if not each.startswith(CHANGE)]
-        return bool(changed) and all(self._would_pass(call, path, other[path]) for path in changed)
+        def would_pass(path: str) -> bool:
+            alone, leaf = Expected({path: wanted[path]}), {path: other[path]}
+            if are_identical({path: wanted[path].eager}, leaf):
+                return False
+            return not compare(alone, leaf, settings.tolerance, settings.multiples).mismatch
 
-    def _changed(self, call: Call, other: Leaves) -> Iterator[str]:
-        """Name leaves of a call that differ from another call's, in the same form."""
-        wanted = self.expected[call].leaves if call in self.expected else {}
-        for path in filter(other.__contains__, wanted):
-            one, two = wanted[path].eager, other[path]
-            if one.kind == two.kind and not are_identical({path: one}, {path: two}):
-                yield path
-
-    def _would_pass(self, call: Call, path: str, leaf: Leaf) -> bool:
-        settings, alone = self._settings, Expected({path: self.expected[call].leaves[path]})
-        return not compare(alone, {path: leaf}, settings.tolerance, settings.multiples).mismatch
+        results = filter(is_result, wanted)
+        return tuple(path for path in results if path in other and would_pass(path))
 
     def _grow(self) -> None:
         while self._tried < MOST_RUNS:

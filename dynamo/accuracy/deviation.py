@@ -84,7 +84,7 @@ they are rounded to steps, and one is a step farther or isn't."""
 
 LEFT_OUT_SHARE = 0.5
 """Of the multiple of rounding that an element may be off by: what a zero may be off by where no run
-has any (`Deviation.left_out`). Right arms need a third of it in half precision."""
+has any (`Deviation.left_out`)."""
 
 ZERO_MULTIPLE = 128.0
 """What is zero in exact arithmetic is rounding in an arm, too, however it sums."""
@@ -210,10 +210,10 @@ class Deviation:
         return self._mean_square(tolerance) or self._slope(tolerance)
 
     def left_out(self, tolerance: float) -> str | None:
-        """Look for zeros that are too far from what is expected, of values without any.
+        """Look for zeros that are too far from what is expected, where no run has any.
 
-        A kernel that leaves elements out leaves zeros. Rounding makes none far from zero, however
-        seldom it happens, but where it does so in runs, too, as by cutting off an activation.
+        A kernel that leaves elements out leaves zeros. Rounding makes no zero of a number far from
+        it, unless a run shows one, as where an activation is cut off.
 
         Args:
             tolerance: what share of itself an element may be off by.
@@ -225,7 +225,8 @@ class Deviation:
         rounding = torch.maximum(self.spread.largest, self.spread.usual(self.centre))
         allowed = tolerance * finite(self.centre.values).abs() + torch.finfo(self.actual.dtype).tiny
         allowed += LEFT_OUT_SHARE * self.multiples.element * rounding
-        over = is_zero & (self.distance.elements > allowed)
+        distance = self.distance.elements  # infinite where eager has no number, as judged before
+        over = is_zero & distance.isfinite() & (distance > allowed)
         return self._worst(over, allowed) if bool(over.any()) else None
 
     def _elements(self, allowed: torch.Tensor) -> str | None:

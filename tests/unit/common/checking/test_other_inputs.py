@@ -402,6 +402,39 @@ def test_where_larger_numbers_are_chaotic_others_are_tried() -> None:
     assert reservations_of(judge(Chaotic(2.0), inputs)) == ""
 
 
+class ChaoticInPart(Chaotic):
+    """Gives a result besides that rounding leaves alone, and one that is always the same."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        """Return all three."""
+        return super().forward(x), self.layer(x), torch.ones(3)
+
+
+def keeping_the_first_of_three(module: nn.Module) -> Forward:
+    """Compute one result once, and the others at every call."""
+    kept: list[Any] = []
+
+    def call(x: torch.Tensor) -> Any:
+        now = module(x)
+        kept.append(now[0])
+        return kept[0].clone(), *now[1:]
+
+    return call
+
+
+def test_one_result_that_is_chaotic_is_enough() -> None:
+    """Whoever keeps that one is found by smaller inputs, too; what is constant is named."""
+    inputs = 1 + torch.rand(8, 16)
+    found = judge(ChaoticInPart(2.0), inputs, arm=keeping_the_first_of_three)
+    assert isinstance(found, str)
+    assert found.startswith("call on other inputs: output[0]")
+    said = "output[2]: other inputs don't change it"
+    assert reservations_of(judge(ChaoticInPart(2.0), inputs)) == said
+    found = judge(ChaoticInPart(0.0), inputs, arm=keeping_the_first_of_three)
+    told = f"{said}; output[0]: other inputs change it by no more than rounding"
+    assert reservations_of(found).startswith(told)
+
+
 def test_where_all_inputs_are_chaotic_that_is_said() -> None:
     """Of such a model nobody can tell whether it computes at all."""
     arms = same, precisely, keeping_the_first_result

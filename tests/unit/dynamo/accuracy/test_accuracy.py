@@ -564,6 +564,15 @@ def test_a_zero_may_be_where_eager_has_some(where: str) -> None:
     assert compare(values, one_left_out(values, 700), **given).mismatch is None
 
 
+@pytest.mark.parametrize("none", [INF, NAN])
+def test_a_zero_is_right_where_runs_excuse_it(none: float) -> None:
+    """Where eager overflows, and runs give any number, an arm may give zero."""
+    eager, one, other = (1 + normal(1000).abs() for _ in range(3))
+    arm = eager.clone()
+    eager[0], one[0], other[0], arm[0] = none, 3e4, -2e4, 0.0
+    assert compare(eager, arm, runs=[one, other]).mismatch is None
+
+
 @pytest.mark.parametrize(("value", "is_right"), [(0.03, True), (0.07, False)])
 def test_a_zero_may_be_off_by_half_of_what_others_may(value: float, *, is_right: bool) -> None:
     """What is as small as rounding may come to nothing."""
