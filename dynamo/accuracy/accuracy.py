@@ -341,11 +341,12 @@ def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allo
 def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> bool:
-    """Return whether what rounding does now and then explains it; not where runs are chaos."""
+    """Return whether what rounding does now and then explains it; not where it is chaos."""
     multiples = allowed.multiples.of_coarse_runs
     if known.centre is None or known.coarse is None or multiples is None:
         return False
-    if known.coarse.overall > multiples.chaos * known.centre.size:
+    calm, chaotic = len(known.coarse.runs), known.chaotic
+    if calm < multiples.calm * (calm + chaotic):
         return False
     coarse = replace(allowed, multiples=multiples)
     # Of coarse runs none says where there may be no number.
