@@ -130,13 +130,11 @@ class Runs:
         if call in self._coarsened:
             return
         self._coarsened |= {call}
-        multiples = self._settings.multiples
         for _ in range(COARSE_RUNS):
             with self._roundings.announced():
-                run = self._another(multiples.coarse)
+                run = self._another(self._settings.multiples.coarse)
             if run:
-                known = self.expected[call]
-                self.expected[call] = known.with_run(run[call], coarse=multiples.of_coarse_runs)
+                self.expected[call] = self.expected[call].with_run(run[call], coarse=True)
 
     def _another(self, times: float = 1.0) -> dict[Call, Leaves]:
         """Run eager with other roundings; nothing where the model refuses the inputs.

@@ -341,12 +341,11 @@ def _deviation(known: Known, centre: Centre, actual: torch.Tensor, allowed: Allo
 def _is_explained_by_coarse_runs(
     known: Known, actual: torch.Tensor, allowed: Allowed, tolerance: float
 ) -> bool:
-    """Return whether what rounding does now and then explains it; not where it is chaos."""
+    """Return whether what rounding does now and then explains it; not where runs are chaos."""
     multiples = allowed.multiples.of_coarse_runs
     if known.centre is None or known.coarse is None or multiples is None:
         return False
-    calm, chaotic = len(known.coarse.runs), known.chaotic
-    if calm < multiples.calm * (calm + chaotic):
+    if known.coarse.overall > multiples.chaos * known.centre.size:
         return False
     coarse = replace(allowed, multiples=multiples)
     # Of coarse runs none says where there may be no number.

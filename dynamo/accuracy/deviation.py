@@ -32,9 +32,8 @@ class Multiples:
             it decides which activation is cut off, isn't larger there, but so many times as
             frequent: a right arm may meet it in a leaf in which none of the other runs did.
         of_coarse_runs: what an arm may be off by of what these are.
-        chaos: share of its size that a result may change by in a coarse run; a run in which it
-            changes by more says nothing of it, as that would be all there is.
-        calm: share of coarse runs in which it must change by less, for these to count.
+        chaos: share of its size that a result may change by; of what changes by more these say
+            nothing, as that would be all there is.
     """
 
     element: float
@@ -45,21 +44,19 @@ class Multiples:
     coarse: float = 1.0
     of_coarse_runs: Multiples | None = None
     chaos: float = 0.5
-    calm: float = 1.0
 
 
 IN_FLOAT32 = Multiples(
     element=32.0, mean_square=10.0, slope=8.0, nothing=NOTHING, surprise=32.0, coarse=16.0,
     of_coarse_runs=Multiples(
-        element=2.0, mean_square=1.25, slope=1.0, nothing=NOTHING, surprise=2.0, calm=0.5
+        element=2.0, mean_square=1.25, slope=1.0, nothing=NOTHING, surprise=2.0
     ),
 )  # fmt: skip
 """Right arms need up to 30 of three runs and 16 of nine for an element, in the convolutional
 networks that are worst, and up to 7 of 17 in the mean square: gradients of normalisations are sums
 that cancel, which eager takes in float64 on CPUs (docs/decisions/0011-correctness.md). Of 48 runs
 that are off by 12 roundings, not 4, and of Inductor on 8 draws of weights and inputs, 18 of the 56
-are accused without coarse runs in phlippe_resnet at batch 16, and none with them. Of coarse runs of
-fbnetc_100 at small scale two of 8 are chaos in a gradient that is off by 2 to 4 % in the others."""
+are accused without coarse runs in phlippe_resnet at batch 16, and none with them."""
 
 IN_HALF = Multiples(
     element=8.0, mean_square=2.5, slope=4.0, nothing=2.0**-6, surprise=8.0, coarse=4.0,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.dynamo.accuracy.deviation import NOTHING, ZERO, Multiples
+from dynamometer.dynamo.accuracy.deviation import NOTHING, ZERO
 from dynamometer.dynamo.accuracy.numbers import all_finite, all_same, distances, root_mean_square
 from dynamometer.dynamo.accuracy.spread import Centre, Distance, Spread
 
@@ -35,9 +35,7 @@ class Known:
             has no number there, or float64 computed something else; `None` of what is not of
             floating point.
         spread: how far runs of eager are from the centre; `None` without any.
-        coarse: how far coarse runs are (`deviation.Multiples.coarse`), but for those that are
-            chaos; `None` without any.
-        chaotic: how many are.
+        coarse: how far coarse runs are (`deviation.Multiples.coarse`); `None` without any.
         others: of integers, what runs gave that differ from eager's; not coarse ones.
         exact: of integers, what the run in float64 gave.
         unlike: what would have been the centre, where float64 is no referee: low precision may be
@@ -49,7 +47,6 @@ class Known:
     centre: Centre | None = None
     spread: Spread | None = None
     coarse: Spread | None = None
-    chaotic: int = 0
     others: tuple[torch.Tensor, ...] = ()
     exact: torch.Tensor | None = None
     unlike: Centre | None = None
@@ -67,12 +64,12 @@ class Known:
         """Whether it is compared with float64's values."""
         return self.centre is not None and self.centre.values is not self.eager.value
 
-    def with_run(self, run: Leaf | None, *, coarse: Multiples | None = None) -> Known:
+    def with_run(self, run: Leaf | None, *, coarse: bool = False) -> Known:
         """Take a run into account that has the leaf in the same form.
 
         Args:
             run: its leaf.
-            coarse: of one that is off by more than by rounding, what an arm may be off by of that.
+            coarse: whether it is off by more than by rounding.
         """
         if run is None or not _are_alike(self.eager.value, run.value):
             return self
@@ -84,8 +81,6 @@ class Known:
         if coarse and not torch.equal(run.value.isfinite(), self.centre.values.isfinite()):
             return self  # what overflows there says nothing of what may be NaN in an arm
         found = Distance.between(self.centre, run.value)
-        if coarse and found.overall > coarse.chaos * self.centre.size:
-            return replace(self, chaotic=self.chaotic + 1)
         before = self.coarse if coarse else self.spread
         spread = before.with_run(found) if before else Spread.of(found)
         return replace(self, coarse=spread) if coarse else replace(self, spread=spread)
@@ -128,7 +123,7 @@ class Expected:
         }
         return cls(found)
 
-    def with_run(self, run: Leaves, *, coarse: Multiples | None = None) -> Expected:
+    def with_run(self, run: Leaves, *, coarse: bool = False) -> Expected:
         """Take another run of eager into account, which may be off by more than by rounding."""
         return Expected(
             {
