@@ -78,10 +78,6 @@ class Alteration(Enum):
         return self not in {Alteration.BUT_LARGEST, Alteration.BUT_THESE, Alteration.NUMBERS}
 
 
-SMALLER = tuple(each for each in Alteration if each is not Alteration.BEYOND)
-"""Those under which no number becomes larger than any was, unless all were zero."""
-
-
 @state.without_gradients()
 def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     """Change inputs in place, and in training weights too, the same in every copy of a model.
@@ -97,28 +93,49 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     beside it, as how many are zero is the same in any order, too. Where all are the same, as in a
     mask that leaves nothing out, the last ones are others. In inference weights and buffers stay: a
     backend may take them for constants. Where the rows of a nested tensor begin is part of its
-    shape, and stays.
+    shape, and stays. What becomes of a copy that is off by rounding is what becomes of the model
+    itself, off by as much: rounding is not to decide which number is the largest.
     """
+    exact = state_of(loaded.nudged_from) if loaded.nudged_from else {}
     # A tensor that is an input twice is changed once, as its copies are where they are two.
     once = {id(value): (path, value) for path, value in state_of(loaded).items()}
     for path, each in once.values():
         if not isinstance(each, torch.Tensor) or each.is_nested or path.endswith(OFFSETS):
             continue
-        value = _written(each)
+        value, known = _written(each), exact.get(path)
         if not has_arithmetic(value):
             continue
-        if path.startswith("inputs") and _is_number(value):
-            _change_numbers(value, alteration)
-        elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
-            _move(value, constant=alteration.changes_constants)
-            if alteration.changes_largest:
-                _change_counts(value)
-        elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
-            is_zero = alteration.changes_zeros and not bool(value.any())
-            if is_zero:  # a bias as it is created: of it only a gradient would be seen
-                value.copy_(_factors(value, _INSTEAD_OF_ZERO))
-            else:
-                value.mul_(_factors(value, _OF_WEIGHTS, second=_is_extreme(value)))
+        if isinstance(known, torch.Tensor) and known.shape == each.shape and _is_number(value):
+            before = _written(known)
+            after = before.clone()
+            _change(path, after, alteration, mode)
+            value.copy_(_off_by_as_much(after, before, value))
+        else:
+            _change(path, value, alteration, mode)
+
+
+def _change(path: str, value: torch.Tensor, alteration: Alteration, mode: Mode) -> None:
+    if path.startswith("inputs") and _is_number(value):
+        _change_numbers(value, alteration)
+    elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
+        _move(value, constant=alteration.changes_constants)
+        if alteration.changes_largest:
+            _change_counts(value)
+    elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
+        is_zero = alteration.changes_zeros and not bool(value.any())
+        if is_zero:  # a bias as it is created: of it only a gradient would be seen
+            value.copy_(_factors(value, _INSTEAD_OF_ZERO))
+        else:
+            value.mul_(_factors(value, _OF_WEIGHTS, second=_is_extreme(value)))
+
+
+def _off_by_as_much(
+    values: torch.Tensor, before: torch.Tensor, nudged: torch.Tensor
+) -> torch.Tensor:
+    """Return values that are off by the same shares as others are."""
+    wide = torch.complex128 if values.is_complex() else torch.float64
+    shares = nudged.to(wide) / before.to(wide)
+    return values * torch.where(shares.isfinite(), shares, 1.0)
 
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:

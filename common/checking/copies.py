@@ -36,7 +36,7 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
     with state.without_gradients():
         for each in own.module.parameters():
             each.copy_(change(each))
-    return own
+    return replace(own, nudged_from=loaded)
 
 
 def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:

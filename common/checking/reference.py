@@ -23,7 +23,6 @@ from dynamometer.common.checking.repeats import (
     do_draws_matter,
     first_two_calls,
     on_other_inputs,
-    on_smaller_inputs,
 )
 from dynamometer.common.checking.runs import OtherRoundings, Runs
 from dynamometer.common.checking.snapshots import (
@@ -278,19 +277,8 @@ class Reference:
         )  # fmt: skip
 
     def make_runs(self) -> None:
-        """Make the first further runs now: arms may change torch, and later ones with it.
-
-        Where larger inputs make the model so chaotic that results of the first call would pass in
-        the one on others, smaller ones are taken if fewer would there.
-        """
-        first = self._eager[Call.FIRST].found
-        untold = self._runs.untold(Call.ALTERED, first) if self.is_repeatable else ()
-        if untold and (found := on_smaller_inputs(self.fresh, self._eager, self.settings)):
-            looks = {call: self._eager[call].found for call in self.calls}
-            made = Runs({**looks, Call.ALTERED: found[0].found}, self._roundings, found[2])
-            if len(made.untold(Call.ALTERED, first)) < len(untold):
-                self._eager[Call.ALTERED], self.left_alone, self.settings = found
-                self._made = made
+        """Make the first further runs now: arms may change torch, and later ones with it."""
+        _ = self._runs
 
     @property
     def _runs(self) -> Runs:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamometer.common.checking.alteration import SMALLER, Alteration, left_alone
+from dynamometer.common.checking.alteration import Alteration, left_alone
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.snapshots import attributes_of, numbers_of, written
 from dynamometer.common.interfaces.outcome import (
@@ -26,7 +26,7 @@ from dynamometer.dynamo.accuracy.numbers import is_all_nan
 from dynamometer.results.values.cases import BASELINE, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from dynamometer.common.checking.looking import Settings
@@ -89,7 +89,6 @@ def on_other_inputs(
     called: list[tuple[Step, Snapshot]],
     first: Leaves,
     settings: Settings,
-    among: Sequence[Alteration] = tuple(Alteration),
 ) -> tuple[Look, tuple[str, ...], Settings] | None:
     """Make eager's call on other inputs, as many of them others as it takes.
 
@@ -99,7 +98,6 @@ def on_other_inputs(
             out, so that nobody keeps it while there are others.
         first: what the first call came to.
         settings: of the first call.
-        among: what may be changed, the first that is to be tried first.
 
     Returns:
         What it came to, which inputs have no other values and which results none in part, and the
@@ -109,7 +107,7 @@ def on_other_inputs(
     fewest, best, before = math.inf, None, _nan_counts(first)
     not_finite = _not_finite_counts(first)
     overlaps = (True, False) if settings.overlapping else (False,)
-    for alteration, overlapping in product(among, overlaps):
+    for alteration, overlapping in product(Alteration, overlaps):
         altered = replace(settings, alteration=alteration, overlapping=overlapping)
         try:
             own, start = called.pop() if called else _called(fresh, settings)[:2]
@@ -130,22 +128,6 @@ def on_other_inputs(
         if not lost:
             break
     return best
-
-
-def on_smaller_inputs(
-    fresh: Fresh, eager: Mapping[Call, Look], settings: Settings
-) -> tuple[Look, tuple[str, ...], Settings] | None:
-    """Make that call on inputs of which none became larger; `None` where none did before.
-
-    Args:
-        fresh: as in `on_other_inputs`.
-        eager: what its calls came to before.
-        settings: of these.
-    """
-    if settings.alteration is not Alteration.BEYOND:
-        return None
-    found = on_other_inputs(fresh, [], eager[Call.FIRST].found, settings, SMALLER)
-    return None if found is None or found[0].is_like(eager[Call.ALTERED]) else found
 
 
 def after_one_call_more(fresh: Fresh, settings: Settings) -> Look:

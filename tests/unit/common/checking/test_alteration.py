@@ -10,10 +10,12 @@ import torch
 from judging import judge
 from torch import nn
 
-from dynamometer.common.checking.alteration import Alteration, left_alone
+from dynamometer.common.checking.alteration import Alteration, alter, left_alone
 from dynamometer.common.checking.checking import Checks
+from dynamometer.common.checking.copies import nudged
+from dynamometer.common.checking.snapshots import state_of
 from dynamometer.common.interfaces.suite import LoadedModel
-from dynamometer.results.values.cases import Dtype
+from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,3 +154,20 @@ def test_results_that_become_nan_on_other_inputs_are_named() -> None:
     zeros = judge(Root(), X[0, :, 0], torch.zeros(6))
     assert isinstance(zeros, Checks)
     assert zeros.reservations == ("other values of inputs.args[1]",)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("alteration", list(Alteration))
+def test_what_is_altered_is_not_for_rounding_to_decide(alteration: Alteration, mode: Mode) -> None:
+    """Neither which number of a row is the largest, nor whether any is beyond 1."""
+    share, module = 2.0**-6, nn.Linear(64, 64)
+    with torch.no_grad():
+        module.weight[:, :8] = 0.5 + 0.001 * torch.arange(8)
+    inputs = torch.rand(8, 64).clamp(max=0.99), 2 - 0.001 * torch.rand(8, 64), padding(-100.0)
+    model = LoadedModel(module=module, args=inputs)
+    exact, copies = model.copy(), [nudged(model, share, seed) for seed in range(4)]
+    for each in (exact, *copies):
+        alter(each, alteration, mode)
+    for each in copies:
+        for path, value in state_of(each).items():
+            torch.testing.assert_close(value, state_of(exact)[path], rtol=1.1 * share, atol=0)

@@ -369,17 +369,15 @@ def test_a_model_that_alternates_is_asked_as_often_as_eager(*, is_brief: bool) -
 
 
 class Chaotic(nn.Module):
-    """Amplifies rounding to the size of its results, of numbers beyond a limit."""
+    """Amplifies rounding to the size of its results."""
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.layer, self.limit = nn.Linear(16, 16), limit
+        self.layer = nn.Linear(16, 16)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Multiply by what rounding decides there, and by 1 elsewhere."""
-        beyond = (x.abs() - self.limit).clamp(min=0).sum()
-        found: torch.Tensor = self.layer(x) * (1 + torch.sin(1e8 * beyond * x))
-        return found
+    def forward(self, x: torch.Tensor) -> Any:
+        """Multiply by what rounding decides."""
+        return self.layer(x) * (1 + torch.sin(1e8 * x.sum() * x))
 
 
 def keeping_the_first_result(module: nn.Module) -> Forward:
@@ -391,15 +389,6 @@ def keeping_the_first_result(module: nn.Module) -> Forward:
         return kept[0].clone()
 
     return call
-
-
-def test_where_larger_numbers_are_chaotic_others_are_tried() -> None:
-    """With those, whatever is returned is right to within rounding."""
-    inputs = 1 + torch.rand(8, 16)
-    found = judge(Chaotic(2.0), inputs, arm=keeping_the_first_result)
-    assert isinstance(found, str)
-    assert found.startswith("call on other inputs: output")
-    assert reservations_of(judge(Chaotic(2.0), inputs)) == ""
 
 
 class ChaoticInPart(Chaotic):
@@ -422,22 +411,18 @@ def keeping_the_first_of_three(module: nn.Module) -> Forward:
     return call
 
 
-def test_one_result_that_is_chaotic_is_enough() -> None:
-    """Whoever keeps that one is found by smaller inputs, too; what is constant is named."""
+def test_a_result_that_is_chaotic_is_named_beside_others() -> None:
+    """Whoever keeps that one can't be told; nor can who keeps what is constant."""
     inputs = 1 + torch.rand(8, 16)
-    found = judge(ChaoticInPart(2.0), inputs, arm=keeping_the_first_of_three)
-    assert isinstance(found, str)
-    assert found.startswith("call on other inputs: output[0]")
-    said = "output[2]: other inputs don't change it"
-    assert reservations_of(judge(ChaoticInPart(2.0), inputs)) == said
-    found = judge(ChaoticInPart(0.0), inputs, arm=keeping_the_first_of_three)
-    told = f"{said}; output[0]: other inputs change it by no more than rounding"
-    assert reservations_of(found).startswith(told)
+    found = judge(ChaoticInPart(), inputs, arm=keeping_the_first_of_three)
+    constant = "output[2]: other inputs don't change it"
+    chaotic = "output[0]: other inputs change it by no more than rounding"
+    assert reservations_of(found).startswith(f"{constant}; {chaotic}")
 
 
-def test_where_all_inputs_are_chaotic_that_is_said() -> None:
+def test_where_all_results_are_chaotic_that_is_said() -> None:
     """Of such a model nobody can tell whether it computes at all."""
     arms = same, precisely, keeping_the_first_result
-    for found in (judge(Chaotic(0.0), 1 + torch.rand(8, 16), arm=arm) for arm in arms):
+    for found in (judge(Chaotic(), 1 + torch.rand(8, 16), arm=arm) for arm in arms):
         said = reservations_of(found)
         assert "output: other inputs change it by no more than rounding" in said
