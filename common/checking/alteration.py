@@ -93,8 +93,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     beside it, as how many are zero is the same in any order, too. Where all are the same, as in a
     mask that leaves nothing out, the last ones are others. In inference weights and buffers stay: a
     backend may take them for constants. Where the rows of a nested tensor begin is part of its
-    shape, and stays. What becomes of a copy that is off by rounding is what becomes of the model
-    itself, off by as much: rounding is not to decide which number is the largest.
+    shape, and stays. In a copy that is off by rounding the exact model decides what is changed.
     """
     exact = state_of(loaded.nudged_from) if loaded.nudged_from else {}
     # A tensor that is an input twice is changed once, as its copies are where they are two.
@@ -102,40 +101,50 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
     for path, each in once.values():
         if not isinstance(each, torch.Tensor) or each.is_nested or path.endswith(OFFSETS):
             continue
-        value, known = _written(each), exact.get(path)
-        if not has_arithmetic(value):
-            continue
-        if isinstance(known, torch.Tensor) and known.shape == each.shape and _is_number(value):
-            before = _written(known)
-            after = before.clone()
-            _change(path, after, alteration, mode)
-            value.copy_(_off_by_as_much(after, before, value))
-        else:
-            _change(path, value, alteration, mode)
+        value = _written(each)
+        if has_arithmetic(value):
+            by = _deciding(path, each, exact.get(path)).clone()
+            _change(path, value, by, alteration, mode)
 
 
-def _change(path: str, value: torch.Tensor, alteration: Alteration, mode: Mode) -> None:
+def _deciding(path: str, tensor: torch.Tensor, exact: object) -> torch.Tensor:
+    """Return the values that decide what becomes of a tensor; a nudged one's are its exact ones.
+
+    Buffers aren't nudged. A copy of an expanded parameter is dense in every copy of a model, a copy
+    of an expanded input in a nudged one alone.
+    """
+    if not isinstance(exact, torch.Tensor) or path.startswith("buffers"):
+        return _written(tensor)
+    if exact.dtype is not tensor.dtype or exact.shape != tensor.shape:
+        return _written(tensor)
+    is_parameter = path.startswith("parameters")
+    return distinct(exact.detach(), of=tensor) if is_parameter else _written(exact)
+
+
+def _change(
+    path: str, value: torch.Tensor, by: torch.Tensor, alteration: Alteration, mode: Mode
+) -> None:
+    """Change a tensor in place.
+
+    Args:
+        path: where it is in the model's state.
+        value: its values, each of them once.
+        by: those that decide what becomes of them; changed as well.
+        alteration: what of inputs is changed.
+        mode: weights and buffers are changed in training alone.
+    """
     if path.startswith("inputs") and _is_number(value):
-        _change_numbers(value, alteration)
+        _change_numbers(value, by, alteration)
     elif path.startswith("inputs") and alteration is not Alteration.NUMBERS:
         _move(value, constant=alteration.changes_constants)
         if alteration.changes_largest:
             _change_counts(value)
     elif not path.startswith("inputs") and mode is Mode.TRAINING and _is_number(value):
-        is_zero = alteration.changes_zeros and not bool(value.any())
+        is_zero = alteration.changes_zeros and not bool(by.any())
         if is_zero:  # a bias as it is created: of it only a gradient would be seen
-            value.copy_(_factors(value, _INSTEAD_OF_ZERO))
+            value.copy_(_factors(by, _INSTEAD_OF_ZERO))
         else:
-            value.mul_(_factors(value, _OF_WEIGHTS, second=_is_extreme(value)))
-
-
-def _off_by_as_much(
-    values: torch.Tensor, before: torch.Tensor, nudged: torch.Tensor
-) -> torch.Tensor:
-    """Return values that are off by the same shares as others are."""
-    wide = torch.complex128 if values.is_complex() else torch.float64
-    shares = nudged.to(wide) / before.to(wide)
-    return values * torch.where(shares.isfinite(), shares, 1.0)
+            value.mul_(_factors(by, _OF_WEIGHTS, second=_is_extreme(by)))
 
 
 def left_alone(loaded: LoadedModel, alteration: Alteration) -> tuple[str, ...]:
@@ -187,21 +196,23 @@ def _written(tensor: torch.Tensor) -> torch.Tensor:
     return distinct(tensor, of=tensor)
 
 
-def _change_numbers(value: torch.Tensor, alteration: Alteration) -> None:
-    if _is_added_mask(value) and alteration is not Alteration.NUMBERS:
-        _move(value, constant=False)
+def _change_numbers(value: torch.Tensor, by: torch.Tensor, alteration: Alteration) -> None:
+    if _is_added_mask(by) and alteration is not Alteration.NUMBERS:
+        _move(value, constant=False, by=by)
+        _move(by, constant=False)
         if alteration.changes_largest:
-            _repeat_one(value)
+            _repeat_one(value, by)
         return
-    is_zero = value == 0
+    is_zero = by == 0
     if alteration is not Alteration.NUMBERS and bool(is_zero.any()) and not bool(is_zero.all()):
-        _move(value, constant=False, by=is_zero)
+        for each in (value, by):
+            _move(each, constant=False, by=is_zero)
     if alteration.changes_zeros and bool(is_zero.all()):
-        value.copy_(_factors(value, _INSTEAD_OF_ZERO))
+        value.copy_(_factors(by, _INSTEAD_OF_ZERO))
     else:
-        is_beyond = alteration is Alteration.BEYOND and _may_grow(value)
-        factors = _signed(value, _BEYOND if is_beyond else _OF_INPUTS)
-        value.mul_(_factors(value, factors, second=_is_farthest(value) if is_beyond else None))
+        is_beyond = alteration is Alteration.BEYOND and _may_grow(by)
+        factors = _signed(by, _BEYOND if is_beyond else _OF_INPUTS)
+        value.mul_(_factors(by, factors, second=_is_farthest(by) if is_beyond else None))
 
 
 def _is_added_mask(value: torch.Tensor) -> bool:
@@ -218,10 +229,11 @@ def _move(value: torch.Tensor, *, constant: bool, by: torch.Tensor | None = None
     Args:
         value: numbers of any shape.
         constant: whether those are changed that are all the same.
-        by: a mask of that shape, which is to become another one; else the numbers are.
+        by: what is to become another one where the numbers are moved, of that shape, or of one row
+            for many; else the numbers.
     """
     by = value if by is None else by
-    several = [index for index, size in enumerate(value.shape) if size > 1]
+    several = [index for index, size in enumerate(by.shape) if size > 1]
     if not value.numel():
         return
     for dimension in reversed(several):
@@ -242,26 +254,32 @@ def _change_counts(value: torch.Tensor) -> None:
     _repeat_one(value)
 
 
-def _repeat_one(value: torch.Tensor) -> None:
+def _repeat_one(value: torch.Tensor, by: torch.Tensor | None = None) -> None:
     """Make one number of each row its neighbour's, where the row has some more than once.
 
     Of the first two that differ the one becomes the other that the row has less often, so that
     none is gone.
+
+    Args:
+        value: numbers of any shape.
+        by: those that decide which, of that shape, or of one row for many; else the numbers.
     """
-    several = [index for index, size in enumerate(value.shape) if size > 1]
+    by = value if by is None else by
+    several = [index for index, size in enumerate(by.shape) if size > 1]
     if not several or not value.numel():
         return
-    value = value.movedim(several[-1], -1)
-    wide = value if _is_number(value) else value.long()
+    value, by = (each.movedim(several[-1], -1) for each in (value, by.expand_as(value)))
+    wide = by if _is_number(by) else by.long()
     differs = wide[..., 1:] != wide[..., :-1]
     place = differs.int().argmax(-1, keepdim=True)
     one, other = wide.gather(-1, place), wide.gather(-1, place + 1)
     times, of_other = ((wide == each).sum(-1, keepdim=True) for each in (one, other))
     is_more = times >= of_other
-    there, rarer = torch.where(is_more, place, place + 1), torch.where(is_more, other, one)
+    there, rarer = torch.where(is_more, place, place + 1), torch.where(is_more, place + 1, place)
     is_changed = _repeating(wide) & differs.any(-1, keepdim=True)
-    becomes = torch.where(is_changed, rarer, wide.gather(-1, there))
-    value.copy_(wide.scatter(-1, there, becomes))
+    numbers = value if _is_number(value) else wide
+    becomes = numbers.gather(-1, torch.where(is_changed, rarer, there))
+    value.copy_(numbers.scatter(-1, there, becomes))
 
 
 def _lowered(value: torch.Tensor) -> torch.Tensor | None:

@@ -346,7 +346,7 @@ def _untold_replays(
     ]
     found = {
         "other inputs don't change it": same,
-        "other inputs change it by no more than rounding": by_rounding,
+        "other inputs change it by no more than an arm may be off by": by_rounding,
     }
     return tuple(f"{first_of(paths, 1, ' ')}: {why}" for why, paths in found.items() if paths)
 

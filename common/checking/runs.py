@@ -102,7 +102,10 @@ class Runs:
         return self.compare(call, found)
 
     def untold(self, call: Call, other: Leaves) -> tuple[str, ...]:
-        """Name results of a call in whose place another call's would pass, though they differ."""
+        """Name results of a call in whose place another call's would pass, though they differ.
+
+        As far as the runs tell that were made by now.
+        """
         if call not in self.expected:
             return ()
         wanted, settings = self.expected[call].leaves, self._settings

@@ -40,7 +40,8 @@ class LoadedModel:
         notes: what a reader of the record must know about how it was built, such as weights
             that were substituted. One sentence each.
         keeps_dtypes: whether module and inputs must stay of the dtypes that they are.
-        nudged_from: of a copy whose weights and inputs are off by rounding, the model itself.
+        nudged_from: of a copy whose weights and inputs are off by rounding, the model itself,
+            whose values stay as they are.
         entry: the arguments that were found for a class that came without any.
         graph_key: of a captured graph, whose inputs differ with the seed it is loaded under.
         model_key: that decisions on the model as a whole are found by, as it was before any call.
@@ -54,7 +55,7 @@ class LoadedModel:
     keeps_dtypes: bool = False
     graph_key: str | None = None
     model_key: str | None = None
-    nudged_from: LoadedModel | None = None
+    nudged_from: LoadedModel | None = field(default=None, repr=False, compare=False)
     entry: CorpusEntry | None = None
 
     @property

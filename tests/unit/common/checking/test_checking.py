@@ -1022,7 +1022,7 @@ def test_what_rounding_hides_is_said() -> None:
         return lambda x: module(x * (1 + 1e-7))
 
     same, hidden = assert_right(judge(Chaotic(), torch.rand(100), arm=arm)).reservations
-    assert same == "output: other inputs change it by no more than rounding"
+    assert same == "output: other inputs change it by no more than an arm may be off by"
     assert hidden.startswith("rounding changes 1 results by more than 5%, output by ")
 
 

@@ -416,7 +416,7 @@ def test_a_result_that_is_chaotic_is_named_beside_others() -> None:
     inputs = 1 + torch.rand(8, 16)
     found = judge(ChaoticInPart(), inputs, arm=keeping_the_first_of_three)
     constant = "output[2]: other inputs don't change it"
-    chaotic = "output[0]: other inputs change it by no more than rounding"
+    chaotic = "output[0]: other inputs change it by no more than an arm may be off by"
     assert reservations_of(found).startswith(f"{constant}; {chaotic}")
 
 
@@ -425,4 +425,4 @@ def test_where_all_results_are_chaotic_that_is_said() -> None:
     arms = same, precisely, keeping_the_first_result
     for found in (judge(Chaotic(), 1 + torch.rand(8, 16), arm=arm) for arm in arms):
         said = reservations_of(found)
-        assert "output: other inputs change it by no more than rounding" in said
+        assert "output: other inputs change it by no more than an arm may be off by" in said
