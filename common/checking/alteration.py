@@ -103,8 +103,7 @@ def alter(loaded: LoadedModel, alteration: Alteration, mode: Mode) -> None:
             continue
         value = _written(each)
         if has_arithmetic(value):
-            by = _deciding(path, each, exact.get(path)).clone()
-            _change(path, value, by, alteration, mode)
+            _change(path, value, _deciding(path, each, exact.get(path)), alteration, mode)
 
 
 def _deciding(path: str, tensor: torch.Tensor, exact: object) -> torch.Tensor:
@@ -113,9 +112,12 @@ def _deciding(path: str, tensor: torch.Tensor, exact: object) -> torch.Tensor:
     Buffers aren't nudged. A copy of an expanded parameter is dense in every copy of a model, a copy
     of an expanded input in a nudged one alone.
     """
-    if not isinstance(exact, torch.Tensor) or path.startswith("buffers"):
-        return _written(tensor)
-    if exact.dtype is not tensor.dtype or exact.shape != tensor.shape:
+    if (
+        not isinstance(exact, torch.Tensor)
+        or path.startswith("buffers")
+        or exact.dtype is not tensor.dtype
+        or exact.shape != tensor.shape
+    ):
         return _written(tensor)
     is_parameter = path.startswith("parameters")
     return distinct(exact.detach(), of=tensor) if is_parameter else _written(exact)
@@ -129,7 +131,7 @@ def _change(
     Args:
         path: where it is in the model's state.
         value: its values, each of them once.
-        by: those that decide what becomes of them; changed as well.
+        by: those that decide what becomes of them.
         alteration: what of inputs is changed.
         mode: weights and buffers are changed in training alone.
     """
@@ -197,6 +199,7 @@ def _written(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _change_numbers(value: torch.Tensor, by: torch.Tensor, alteration: Alteration) -> None:
+    by = by.clone()  # it is moved as the numbers are, which may be the same memory
     if _is_added_mask(by) and alteration is not Alteration.NUMBERS:
         _move(value, constant=False, by=by)
         _move(by, constant=False)

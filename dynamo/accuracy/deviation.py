@@ -195,8 +195,7 @@ class Deviation:
         Args:
             tolerance: what share of itself an element may be off by.
         """
-        allowed = tolerance * finite(self.centre.values).abs()
-        allowed += torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
+        allowed = self._share_of_itself(tolerance)
         allowed[self.centre.values == 0] += self._least()
         if self.has_strays and self.spread.strays is not None:
             excused = self.spread.strays.excuse(self.actual, tolerance)
@@ -223,11 +222,15 @@ class Deviation:
         if has_others or self.rounding_share > LARGEST_MEAN_SQUARE or not bool(is_zero.any()):
             return None
         rounding = torch.maximum(self.spread.largest, self.spread.usual(self.centre))
-        allowed = tolerance * finite(self.centre.values).abs() + torch.finfo(self.actual.dtype).tiny
+        allowed = self._share_of_itself(tolerance)
         allowed += LEFT_OUT_SHARE * self.multiples.element * rounding
         distance = self.distance.elements  # infinite where eager has no number, as judged before
         over = is_zero & distance.isfinite() & (distance > allowed)
         return self._worst(over, allowed) if bool(over.any()) else None
+
+    def _share_of_itself(self, tolerance: float) -> torch.Tensor:
+        tiny = torch.finfo(self.actual.dtype).tiny  # below it, some flush to zero
+        return tolerance * finite(self.centre.values).abs() + tiny
 
     def _elements(self, allowed: torch.Tensor) -> str | None:
         """Look at each element, with what rounding does to it."""
