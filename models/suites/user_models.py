@@ -87,7 +87,7 @@ class UserModels(SuiteSource):
         return with_imported_files(Path(path)) if path.endswith(_FILE_SUFFIX) else (Path(path),)
 
     def notes(self, opening: Mapping[str, str]) -> tuple[str, ...]:
-        """Say how many functions of a file its dictionary `MODELS` leaves out."""
+        """Say which functions of a file aren't run: not in its `MODELS`, or needing arguments."""
         from dynamometer.models.suites.written_models import left_out
 
         path, _, name = opening["target"].partition("::")

@@ -72,7 +72,7 @@ def builders(path: Path, name: str) -> Sizes:
 
 
 def left_out(path: Path) -> tuple[str, ...]:
-    """Say how many functions would be models if the file had no dictionary `MODELS`.
+    """Say which functions aren't run with a file: what `MODELS` lacks, or what needs arguments.
 
     Not those that the file itself makes use of.
 
@@ -80,13 +80,17 @@ def left_out(path: Path) -> tuple[str, ...]:
         ValueError: the file can't be parsed.
     """
     written = _written(path)
-    if _USUAL_TABLE not in written.tables:
-        return ()
     used = {
         each.id
         for each in ast.walk(written.tree)
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
     }
+    if _USUAL_TABLE not in written.tables:
+        needing = [
+            f"{name} ({why})" for name, why in written.uncallable.items() if name not in used
+        ]
+        told = f"{path} has functions that are no models, as they take arguments or are async"
+        return (f"{told}: {first_of(needing)}",) if needing else ()
     names = [each for each in written.public if each not in used]
     if not names:
         return ()
@@ -121,6 +125,16 @@ class _Written:
     def public(self) -> Sizes:
         """Those of the functions whose names don't begin with an underscore."""
         return {each: size for each, size in self.functions.items() if not each.startswith("_")}
+
+    @property
+    def uncallable(self) -> dict[str, str]:
+        """Other functions, without an underscore, each with the arguments it needs, or `async`."""
+        return {
+            name: "async" if isinstance(node, ast.AsyncFunctionDef) else ", ".join(needed)
+            for name, node in _functions(self.tree).items()
+            if not name.startswith("_")
+            and ((needed := _required(node.args)) or isinstance(node, ast.AsyncFunctionDef))
+        }
 
     def table(self, name: str) -> str | None:
         """Return the dictionary that a name stands for, or a model is of, if there is one."""
@@ -161,9 +175,10 @@ def _written(path: Path) -> _Written:
     tree = parsed(path)
     body = _run_on_import(tree)
     known = _callables(body)
-    last = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
     functions = {
-        name: known[name].batch_size for name, node in last.items() if not _required(node.args)
+        name: known[name].batch_size
+        for name, node in _functions(tree).items()
+        if isinstance(node, ast.FunctionDef) and not _required(node.args)
     }
     tables = {
         target.id: _entries(value, known)
@@ -171,6 +186,15 @@ def _written(path: Path) -> _Written:
         if isinstance(value, ast.Dict)
     }
     return _Written(tree, functions, tables)
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the functions of a file; of several of one name the last."""
+    return {
+        node.name: node
+        for node in _run_on_import(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 def _run_on_import(tree: ast.Module) -> list[ast.stmt]:

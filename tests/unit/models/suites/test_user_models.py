@@ -116,23 +116,36 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
         ("def f(): ...\nMODELS = {'a': f}", []),
         ("def f(): ...\ndef g(): return f()\nMODELS = {'a': g}", []),
         ("def f(): ...\ndef _g(): ...\nzoo = {'a': _g}", []),
+        (
+            "def f(): ...\ndef g(a, *, b=1, c): ...\nasync def h(): ...\ndef _i(a): ...\nx = _i(1)",
+            ["are no models, as they take arguments or are async: g (a, c), h (async)"],
+        ),
+        ("def f(a): ...\ndef f(): ...", []),
+        ("def f(): ...\ndef g(a): ...\nMODELS = {'a': f}", []),
     ],
-    ids=["left out", "of the table", "helper", "other table"],
-)
-def test_what_a_dictionary_leaves_out_is_told(
+    ids=[
+        "left out", "of the table", "helper", "other table", "needing arguments",
+        "without at last", "in need beside a table",
+    ],
+)  # fmt: skip
+def test_functions_that_are_not_run_are_told(
     tmp_path: Path,
     text: str,
     says: list[str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Functions that would be models, whether the models are listed or run, or one is asked for."""
+    """Whether the models are listed or run, or one is asked for."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(text)
     for words, code in ((["--list"], 0), (["--only", "unknown"], 2)):
         assert cli.main(None, ["run", "mine.py", *words]) == code
         notes = capsys.readouterr().err.splitlines()
-        said = [each.rpartition("which it ")[2] for each in notes if each.startswith("note")]
+        said = [
+            re.split("which it |functions that ", each)[-1]
+            for each in notes
+            if each.startswith("note")
+        ]
         assert [each.replace(f"{tmp_path}/", "") for each in said] == says
 
 
