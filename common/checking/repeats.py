@@ -243,10 +243,9 @@ class Constancy:
             return None
         if asks and not self._moved:
             self.ask()
-        if self._moved is None:
-            return None
-        self.moved_by = arm
-        return self._moved.removesuffix(", too")
+        if self._moved is not None:
+            self.moved_by = arm
+        return self._moved
 
     def _once_more(self, runs: Runs | None) -> Comparison:
         is_same, found = True, Comparison()
@@ -271,7 +270,7 @@ class Constancy:
             where = found.mismatch.partition(": ")[0]
             if not self._is_repeated and do_copies_differ(self._fresh, self._settings):
                 raise NondeterministicError(DIFFER.format(where))
-            return Comparison(math.inf, f"{where}: since the arms are there eager differs, too")
+            return Comparison(math.inf, f"{where}: since the arms are there eager differs")
         return Comparison(unchecked=() if is_same else (_ROUNDS_OTHERWISE,))
 
     def _calls_by_now(self) -> Iterator[tuple[Call, Leaves]]:

@@ -449,7 +449,7 @@ def test_a_kernel_that_is_put_in_the_place_of_torchs_is_found() -> None:
         found = judge(plain(), torch.randn(*ROW), arm=arm)
     finally:
         library._destroy()
-    assert found == "output: since the arms are there eager differs, too"
+    assert found == "output: since the arms are there eager differs"
 
 
 def test_an_arm_that_has_eager_round_otherwise_is_not_accused_for_that() -> None:

@@ -27,7 +27,7 @@ from dynamometer.results.values.records import PASSED, Outcome, Status
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-DIFFERS = "since the arms are there eager differs, too"
+DIFFERS = "since the arms are there eager differs"
 
 
 class Replacing:

@@ -212,7 +212,7 @@ def test_briefly_kernels_that_are_replaced_are_the_arms_doing(
         return module
 
     found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
-    assert found == "output: since the arms are there eager differs, too"
+    assert found == "output: since the arms are there eager differs"
 
 
 def test_briefly_a_kernel_that_is_unsteady_is_the_arms_doing(
@@ -230,7 +230,7 @@ def test_briefly_a_kernel_that_is_unsteady_is_the_arms_doing(
         return module
 
     found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
-    assert found == "output: since the arms are there eager differs, too"
+    assert found == "output: since the arms are there eager differs"
 
 
 @pytest.mark.parametrize("right", [1, 2, 3, 4])
@@ -252,7 +252,7 @@ def test_briefly_a_kernel_that_fails_later_is_the_arms_doing(
         return lambda x: linear(x, module.weight, module.bias) * 1.5
 
     found = judge(nn.Linear(4, 4), torch.randn(2, 4), arm=arm, is_brief=True)
-    assert found == "output: since the arms are there eager differs, too"
+    assert found == "output: since the arms are there eager differs"
 
 
 class HoldsItself(Counts):
