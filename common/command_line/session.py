@@ -23,8 +23,8 @@ from dynamometer.common.execution.runner import (
     Remaining,
     RunInProgress,
     run,
-    run_side_by_side,
 )
+from dynamometer.common.execution.side_by_side import run_side_by_side
 from dynamometer.common.interfaces.run_options import (
     CSV_COMPAT,
     EXPECT,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import sys
-from collections import defaultdict, deque
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self
@@ -14,17 +13,15 @@ from typing import TYPE_CHECKING, Protocol, Self
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.ending import Held, takes_signals
+from dynamometer.common.ending import takes_signals
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.results.store.bounds import bounded
-from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.records import ArmResult, Outcome, Record, Stage, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
     from types import FrameType, TracebackType
 
     from dynamometer.common.execution.executor import Executor
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
     from dynamometer.results.store import store
     from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest
-
-    _Running = dict[Future[Record], tuple[Case, Executor]]
 
 
 class Observer(Protocol):
@@ -124,9 +119,11 @@ class Remaining:
         found = (each for each in self.finished[case.id] if each.replicate < replicate)
         return sorted(found, key=lambda each: each.replicate)
 
-    def add(self, record: Record) -> None:
-        """Take a further record, which may be a further attempt at a replicate."""
+    def add(self, record: Record, *, is_attempted_again: bool = False) -> None:
+        """Take a further record, which may be a further attempt at a replicate, or have one."""
         self._again.discard(_key(record))
+        if is_attempted_again:
+            self._again.add(_key(record))
         self.finished[record.case.id] = [*self._others(record), record]
 
     def after(self, record: Record) -> Record:
@@ -138,9 +135,10 @@ class Remaining:
             for outcome in (*each.earlier, each.outcome)
         )
         record = msgspec.structs.replace(record, earlier=earlier)
-        if record.flakiness:
+        if any(each.status is not record.outcome.status for each in earlier):
             ends = ", ".join([*(each.line for each in earlier), record.outcome.line])
-            notes = (*record.notes, f"{record.flakiness}: its attempts ended with {ends}")
+            told = record.flakiness or "attempted again"
+            notes = (*record.notes, f"{told}: its attempts ended with {ends}")
             record = msgspec.structs.replace(record, notes=notes)
         if self._is_asked_for_again(record):
             return record
@@ -184,10 +182,10 @@ class RunInProgress:
     sinks: Sequence[Sink]
     observer: Observer
 
-    def of_record(self, record: Record) -> None:
-        """Keep a record, and say that it was made."""
+    def of_record(self, record: Record, *, is_attempted_again: bool = False) -> None:
+        """Keep a record, and say that it was made; there may be a further attempt at it."""
         self.events.append(record)
-        self.remaining.add(record)
+        self.remaining.add(record, is_attempted_again=is_attempted_again)
         self.observer.record_made(record)
 
     def of_end(self, case: Case) -> None:
@@ -226,88 +224,12 @@ def run(ongoing: RunInProgress, executor: Executor, interrupt: Interrupt) -> boo
                     return False
                 if remaining.replicates(case):
                     ongoing.observer.case_started(case)
-                    ongoing.of_record(_next_record(remaining, executor, case))
+                    ongoing.of_record(next_record(remaining, executor, case))
                 if not remaining.replicates(case):
                     executor.forget(case)
                     ongoing.of_end(case)
                     group.remove(case)
     return True
-
-
-def run_side_by_side(
-    ongoing: RunInProgress,
-    executors: Sequence[Executor],
-    interrupt: Interrupt,
-    order: Sequence[Case],
-) -> bool:
-    """Execute what is left of a run, and tell whether all is done.
-
-    Threads wait for workers; only the calling one keeps records and tells of them. What was
-    finished when something ended the run is kept as well, unless that is that nothing can be.
-
-    Args:
-        ongoing: the run, and who is told of it.
-        executors: each runs one case at a time, in a thread of its own.
-        interrupt: asks to start no further replicate.
-        order: the plan's cases in the order in which they are begun.
-
-    Raises:
-        StoreError: a record can't be written.
-        DynamometerError: workers can't be started.
-        KeyboardInterrupt: it is to stop at once.
-    """
-    pool = ThreadPoolExecutor(len(executors))
-    running: _Running = {}
-    try:
-        return _run_all(ongoing, [*executors], interrupt, order, pool, running)
-    except BaseException as error:
-        with Held():
-            # Before anything is closed: records of what that ends would blame the fork server.
-            finished = [each for each in running if each.done() and each.exception() is None]
-            # A thread waits until its worker has ended, which it does with its fork server.
-            for executor in executors:
-                executor.close()
-            if not isinstance(error, StoreError):
-                for each in finished:
-                    ongoing.events.append(each.result())
-        raise
-    finally:
-        pool.shutdown()
-
-
-def _run_all(
-    ongoing: RunInProgress,
-    free: list[Executor],
-    interrupt: Interrupt,
-    order: Sequence[Case],
-    pool: ThreadPoolExecutor,
-    running: _Running,
-) -> bool:
-    remaining = ongoing.remaining
-    waiting = deque(filter(remaining.replicates, order))
-    for case in order:
-        if not remaining.replicates(case):
-            ongoing.of_end(case)
-
-    def start(case: Case, executor: Executor) -> None:
-        ongoing.observer.case_started(case)
-        running[pool.submit(_next_record, remaining, executor, case)] = case, executor
-
-    while True:
-        while free and waiting and not interrupt.requested:
-            start(waiting.popleft(), free.pop())
-        if not running:
-            return not waiting and not any(map(remaining.replicates, order))
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            case, executor = running.pop(future)
-            ongoing.of_record(future.result())
-            if remaining.replicates(case) and not interrupt.requested:
-                start(case, executor)
-                continue
-            free.append(executor)
-            if not remaining.replicates(case):
-                executor.forget(case)
-                ongoing.of_end(case)
 
 
 _GROUP = 8
@@ -322,7 +244,7 @@ def _shuffled(cases: Sequence[Case], plan: RunPlan, round_: int) -> list[Case]:
     return rng.sample(list(cases), len(cases))
 
 
-def _next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
+def next_record(remaining: Remaining, executor: Executor, case: Case) -> Record:
     """Execute a case's next replicate; the record says whether it was the last."""
     plan = remaining.manifest.plan
     record = _record(remaining, executor, case, remaining.replicates(case)[0])

@@ -47,6 +47,27 @@ def third():
 """
 """Models of which the second says that it is under way, and waits until it is told to go on."""
 MODELS = ("first", "second", "third")
+FULL = """
+import os, time
+import torch
+
+def until(name):
+    while not os.path.exists(name):
+        time.sleep(0.02)
+
+def greedy():
+    if not os.path.exists("was-full"):
+        until("beside")
+        open("was-full", "w").close()
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    return torch.nn.Linear(4, 4), torch.randn(2, 4)
+
+def patient():
+    open("beside", "w").close()
+    until("was-full")
+    return torch.nn.Linear(4, 4), torch.randn(2, 4)
+"""
+"""Two models of which the first finds no memory while the other is at work beside it."""
 
 
 def finish(command: list[str], cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -200,6 +221,21 @@ def test_interrupt_finishes_the_case(tmp_path: Path) -> None:
     assert f"resume {directory.relative_to(tmp_path)}" in errors
     assert [record.case.model for record in store.read_records(directory)] == ["first", "second"]
     assert [record.case.model for record in resumed(tmp_path, directory)] == list(MODELS)
+
+
+def test_a_case_that_others_left_no_memory_for_is_run_again(tmp_path: Path) -> None:
+    """By itself, once they have ended; what it came to then is what counts."""
+    (tmp_path / "mine.py").write_text(FULL)
+    words = ["mine.py", "--backend", "eager", "--accuracy", "-j", "2"]
+    done = finish([*RUN, *words], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "greedy replicate 0: infra in" in done.stderr
+    (directory,) = (tmp_path / "runs").iterdir()
+    last = {each.case.model: each for each in store.read_records(directory)}
+    assert {each.outcome.status for each in last.values()} == {Status.PASS}
+    (before,) = last["greedy"].earlier
+    assert before.status is Status.INFRA
+    assert "; beside other cases: it is attempted again by itself" in str(before.reason)
 
 
 def test_other_users_of_the_names_are_not_met(tmp_path: Path) -> None:

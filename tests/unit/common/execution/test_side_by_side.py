@@ -9,20 +9,17 @@ from concurrent.futures import ALL_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import factories
+import msgspec
 import pytest
 from fakes import FakeExecutor, RecordingObserver, RecordingSink
 
 from dynamometer.common.errors import DynamometerError
-from dynamometer.common.execution import runner
-from dynamometer.common.execution.runner import (
-    Interrupt,
-    Remaining,
-    RunInProgress,
-    run_side_by_side,
-)
+from dynamometer.common.execution import side_by_side
+from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress
+from dynamometer.common.execution.side_by_side import run_side_by_side
 from dynamometer.results.store import store
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.records import Status
+from dynamometer.results.values.records import ArmResult, Outcome, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -211,7 +208,7 @@ def test_what_was_finished_when_the_run_ends_is_kept(
 ) -> None:
     """But for what another thread is at, and where nothing can be kept."""
     monkeypatch.setattr(SeenPool, "futures", [])
-    monkeypatch.setattr(runner, "ThreadPoolExecutor", SeenPool)
+    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", SeenPool)
 
     def wait_for_others(self: RecordingObserver, record: Record) -> None:
         done, _ = wait(SeenPool.futures, LONG_S, return_when=ALL_COMPLETED)
@@ -233,3 +230,121 @@ def test_each_status_is_kept(manifest: Manifest, tmp_path: Path) -> None:
     _, records, _ = go(manifest, tmp_path, executors)
     crashed = {each.case.model for each in records if each.outcome.status is Status.CRASH}
     assert crashed == {"b"}
+
+
+class Greedy(FakeExecutor):
+    """Has no memory for `b` while another case is at work, and says who was at work beside it."""
+
+    at_work: ClassVar[set[str]] = set()
+    beside: ClassVar[list[tuple[str, frozenset[str]]]] = []
+    meeting: ClassVar[threading.Barrier]
+
+    def execute(self, case: Case, replicate: int) -> Record:
+        """Make the record, of the first two cases once both are at work."""
+        self.at_work.add(case.model)
+        if not self.executed and case.model in {"a", "b"}:
+            self.meeting.wait(LONG_S)
+        others = frozenset(self.at_work - {case.model})
+        if not self.executed and case.model in {"a", "b"}:
+            self.meeting.wait(LONG_S)  # both have looked
+        self.beside.append((case.model, others))
+        self.outcomes = {("b", 0): Status.OOM} if others or not self.fits else {}
+        made = super().execute(case, replicate)
+        self.at_work.discard(case.model)
+        return made
+
+    fits = True
+
+
+@pytest.fixture
+def greedy(monkeypatch: pytest.MonkeyPatch) -> list[Greedy]:
+    """Two of them that nobody has used."""
+    monkeypatch.setattr(Greedy, "at_work", set())
+    monkeypatch.setattr(Greedy, "beside", [])
+    monkeypatch.setattr(Greedy, "meeting", threading.Barrier(2), raising=False)
+    return [Greedy(), Greedy()]
+
+
+def sharing(manifest: Manifest, limit_bytes: int | None = None) -> Manifest:
+    """Return it with one replicate, and two cases at a time on a machine of 1000 bytes."""
+    plan = factories.plan(*map(factories.model_spec, NAMES), replicates=1)
+    environment = msgspec.structs.replace(manifest.environment, memory_bytes=1000)
+    return msgspec.structs.replace(
+        manifest,
+        plan=msgspec.structs.replace(plan, jobs=2, memory_limit_bytes=limit_bytes),
+        environment=environment,
+    )
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_what_others_left_no_memory_for_runs_again_by_itself(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path, *, fits: bool
+) -> None:
+    """When they have ended. It is not flaky then; where it doesn't fit by itself, that stands."""
+    for each in greedy:
+        each.fits = fits
+    done, records, sink = go(sharing(manifest, 850), tmp_path, greedy)
+    assert done
+    assert Greedy.beside[-1] == ("b", frozenset())
+    assert [model for model, _ in Greedy.beside].count("b") == 2
+    (found,) = (each for each in records if each.case.model == "b")
+    assert found.outcome.status is (Status.PASS if fits else Status.OOM)
+    assert [each.line for each in found.earlier] == [
+        "INFRA scripted; beside other cases: it is attempted again by itself"
+    ]
+    assert found.flakiness is None
+    assert any(each.startswith("attempted again: its attempts ended") for each in found.notes)
+    assert sorted(written[0].case.model for written in sink.written) == [*NAMES]
+    assert all(len(written) == 1 for written in sink.written)
+
+
+def test_it_runs_again_by_itself_also_where_the_run_was_stopped_before(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path
+) -> None:
+    """The record says that nothing is known of it."""
+    interrupt = Interrupt()
+
+    def stop(case: Case, replicate: int) -> None:
+        interrupt.requested = True
+
+    for each in greedy:
+        each.before = stop
+    done, records, _ = go(sharing(manifest), tmp_path, greedy, interrupt)
+    assert not done
+    status = {each.case.model: each.outcome.status for each in records}
+    assert status == {"a": Status.PASS, "b": Status.INFRA}
+    done, records, _ = go(sharing(manifest), tmp_path, [FakeExecutor(), FakeExecutor()])
+    assert done
+    assert {each.outcome.status for each in records} == {Status.PASS}
+
+
+def test_who_has_a_share_of_its_own_is_not_run_again(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path
+) -> None:
+    """Nobody took it away."""
+    done, records, _ = go(sharing(manifest, 500), tmp_path, greedy)
+    assert done
+    assert [model for model, _ in Greedy.beside].count("b") == 1
+    (found,) = (each for each in records if each.case.model == "b")
+    assert (found.outcome.status, found.earlier) == (Status.OOM, ())
+
+
+def test_an_arm_that_others_left_no_memory_for_runs_again(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path
+) -> None:
+    """Also where another arm's end is what the record says first."""
+
+    class WithArms(Greedy):
+        def execute(self, case: Case, replicate: int) -> Record:
+            made = super().execute(case, replicate)
+            if made.outcome.status is not Status.OOM:
+                return made
+            failed = Outcome(status=Status.FAIL, reason="wrong")
+            arms = (ArmResult(arm="x", outcome=failed), ArmResult(arm="y", outcome=made.outcome))
+            return msgspec.structs.replace(made, outcome=failed, arms=arms)
+
+    done, records, _ = go(sharing(manifest), tmp_path, [WithArms(), WithArms()])
+    assert done
+    (found,) = (each for each in records if each.case.model == "b")
+    assert found.outcome.status is Status.PASS
+    assert [each.status for each in found.earlier] == [Status.INFRA]
