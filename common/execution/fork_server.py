@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from dynamometer.common.studies.experiment import Experiment
 
 _WORKER_MODULES = (
-    "dynamometer.common.execution.fill",
-    "dynamometer.common.execution.toolchain",
+    "dynamometer.common.execution.preparation.fill",
+    "dynamometer.common.execution.preparation.toolchain",
     "dynamometer.common.measuring.timed_arms",
     "dynamometer.dynamo.backends.backends",
     "dynamometer.dynamo.capture.overrides",

@@ -16,7 +16,7 @@ import msgspec
 from dynamometer.common import registry
 from dynamometer.common.execution.channel import Channel
 from dynamometer.common.execution.confinement.containment import Bounds, contain
-from dynamometer.common.execution.preparation import experiment_of
+from dynamometer.common.execution.preparation.experiments import experiment_of
 from dynamometer.common.interfaces.messages import Contained, Findings, Job, Report
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.machine import allocator

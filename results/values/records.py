@@ -321,12 +321,9 @@ class Record(Value, frozen=True, kw_only=True):
 
     @property
     def flakiness(self) -> str | None:
-        """Say how many attempts passed; `None` where there was one, or all ended alike.
-
-        Those that the harness itself was to blame for don't count.
-        """
-        all_of_them = [each.status for each in (*self.earlier, self.outcome)]
-        attempts = [each for each in all_of_them if each is not Status.INFRA]
+        """Say how many attempts passed; `None` where all ended alike, but for faults of ours."""
+        statuses = (each.status for each in (*self.earlier, self.outcome))
+        attempts = [each for each in statuses if each is not Status.INFRA]
         if len(set(attempts)) <= 1:
             return None
         return f"flaky {attempts.count(Status.PASS)}/{len(attempts)}"

@@ -10,7 +10,7 @@ import pytest
 from protocols import deviations
 
 from dynamometer.common import registry
-from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
+from dynamometer.common.execution.preparation.experiments import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import Experiment, WorkerSpec
 from dynamometer.results.values.cases import BASELINE

@@ -22,7 +22,7 @@ from dynamometer.common.execution.executors.findings import findings_from, secon
 from dynamometer.common.execution.executors.logs import Logs
 from dynamometer.common.execution.fork_servers import ForkServers
 from dynamometer.common.execution.graph_caches import GraphCaches
-from dynamometer.common.execution.preparation import FILL, TOOLCHAIN, experiment_of
+from dynamometer.common.execution.preparation.experiments import FILL, TOOLCHAIN, experiment_of
 from dynamometer.common.execution.process import Limits
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.interfaces.messages import Findings, Job

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from dynamometer.common.execution.fill import Fill
+from dynamometer.common.execution.preparation.fill import Fill
 from dynamometer.common.measuring import arms
 from dynamometer.common.studies.experiment import StageClock
 from dynamometer.results.values.records import PASSED

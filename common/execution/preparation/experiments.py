@@ -1,4 +1,4 @@
-"""Experiments that belong to no study: what is made ready before a run, and before a case."""
+"""Which experiment a name stands for: one of a study, or one that prepares for any."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 TOOLCHAIN, FILL = "toolchain", "fill"
 
 _MODULES = {
-    TOOLCHAIN: "dynamometer.common.execution.toolchain:Toolchain",
-    FILL: "dynamometer.common.execution.fill:Fill",
+    TOOLCHAIN: "dynamometer.common.execution.preparation.toolchain:Toolchain",
+    FILL: "dynamometer.common.execution.preparation.fill:Fill",
 }
 
 

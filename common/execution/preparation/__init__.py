@@ -1,0 +1,1 @@
+"""What is made ready before a run, and before a case: experiments that belong to no study."""
