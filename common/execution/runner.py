@@ -154,8 +154,9 @@ class Remaining:
         return _key(record) in self._again or self._is_asked_for_again(record)
 
     def _is_asked_for_again(self, record: Record) -> bool:
-        wanted = record.outcome.status in self.manifest.plan.retries_for
-        return wanted and len(record.earlier) < _MOST_RETRIES
+        wanted = self.manifest.plan.retries_for
+        made = sum(each.status in wanted for each in record.earlier)
+        return record.outcome.status in wanted and made < _MOST_RETRIES
 
 
 def _key(record: Record) -> tuple[str, int]:

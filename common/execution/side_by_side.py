@@ -11,8 +11,9 @@ import msgspec
 
 from dynamometer.common.ending import Held
 from dynamometer.common.execution.runner import next_record
+from dynamometer.common.machine.environment import memory_bytes
 from dynamometer.results.store.errors import StoreError
-from dynamometer.results.values.records import Outcome, Status
+from dynamometer.results.values.records import Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dynamometer.common.execution.executor import Executor
     from dynamometer.common.execution.runner import Interrupt, RunInProgress
     from dynamometer.results.values.cases import Case
-    from dynamometer.results.values.records import Manifest, Record
+    from dynamometer.results.values.records import Outcome, Record
 
 
 def run_side_by_side(
@@ -77,7 +78,7 @@ class _Cases:
     for_alone: deque[Case] = field(default_factory=deque)
     running: dict[Future[Record], tuple[Case, Executor]] = field(default_factory=dict)
     had_company: set[str] = field(default_factory=set)
-    """The identifiers of those that run, beside which others ran since they were begun."""
+    """The identifiers of those that run, where others ran since their replicate was begun."""
 
     def run(self, order: Sequence[Case]) -> bool:
         """Run what is left of some cases, and tell whether all is done."""
@@ -97,7 +98,12 @@ class _Cases:
 
     def finished(self) -> list[Record]:
         """Return the records that are made by now, of which nobody was told."""
-        return [each.result() for each in self.running if each.done() and each.exception() is None]
+        made = [
+            (case, future.result())
+            for future, (case, _) in self.running.items()
+            if future.done() and future.exception() is None
+        ]
+        return [self._found_no_room(case, record) or record for case, record in made]
 
     def _begin(self) -> None:
         while self.free and self.waiting and not self.interrupt.requested:
@@ -114,9 +120,10 @@ class _Cases:
 
     def _end(self, case: Case, executor: Executor, record: Record) -> None:
         """Keep a record, and go on with its case, or leave that for later."""
-        remaining = self.ongoing.remaining
-        if case.id in self.had_company and _may_have_wanted_room(record, remaining.manifest):
-            self.ongoing.of_record(_of_no_room(record), is_attempted_again=True)
+        remaining, found = self.ongoing.remaining, self._found_no_room(case, record)
+        self.had_company.discard(case.id)
+        if found is not None:
+            self.ongoing.of_record(found, is_attempted_again=True)
             self.for_alone.append(case)
             executor.forget(case)
         else:
@@ -127,32 +134,28 @@ class _Cases:
             elif not self.interrupt.requested:
                 self._start(case, executor)
                 return
-        self.had_company.discard(case.id)
         self.free.append(executor)
 
+    def _found_no_room(self, case: Case, record: Record) -> Record | None:
+        """Return what is recorded where a replicate may have wanted memory that others had."""
+        plan = self.ongoing.remaining.manifest.plan
+        limit_bytes = plan.memory_limit_bytes
+        if limit_bytes is not None and limit_bytes * plan.jobs <= memory_bytes():
+            return None  # each has a share of its own
+        outcomes = (record.outcome, *(each.outcome for each in record.arms))
+        wanting = next((each for each in outcomes if each.status is Status.OOM), None)
+        if wanting is None or case.id not in self.had_company:
+            return None
+        arms = tuple(
+            msgspec.structs.replace(each, outcome=_said_of_no_room(each.outcome))
+            for each in record.arms
+        )
+        outcome = _said_of_no_room(wanting)
+        return msgspec.structs.replace(record, outcome=outcome, arms=arms, stopped=None)
 
-def _may_have_wanted_room(record: Record, manifest: Manifest) -> bool:
-    """Return whether a case ended for want of memory that others may have had."""
-    limit_bytes, jobs = manifest.plan.memory_limit_bytes, manifest.plan.jobs
-    if limit_bytes is not None and limit_bytes * jobs <= manifest.environment.memory_bytes:
-        return False  # each has a share of its own
-    return _out_of_memory(record) is not None
 
-
-def _out_of_memory(record: Record) -> Outcome | None:
-    outcomes = (record.outcome, *(each.outcome for each in record.arms))
-    return next((each for each in outcomes if each.status is Status.OOM), None)
-
-
-def _of_no_room(record: Record) -> Record:
-    """Return a record of an attempt that says nothing of its case, as others had the memory."""
-
-    def told(outcome: Outcome) -> Outcome:
-        if outcome.status is not Status.OOM:
-            return outcome
-        reason = f"{outcome.reason}; beside other cases: it is attempted again by itself"
-        return msgspec.structs.replace(outcome, status=Status.INFRA, reason=reason)
-
-    arms = (msgspec.structs.replace(each, outcome=told(each.outcome)) for each in record.arms)
-    outcome = told(_out_of_memory(record) or record.outcome)
-    return msgspec.structs.replace(record, outcome=outcome, arms=tuple(arms), stopped=None)
+def _said_of_no_room(outcome: Outcome) -> Outcome:
+    if outcome.status is not Status.OOM:
+        return outcome
+    reason = f"no memory beside other cases, and attempted again by itself: {outcome.reason}"
+    return msgspec.structs.replace(outcome, status=Status.INFRA, reason=reason)

@@ -62,7 +62,8 @@ def builders(path: Path, name: str) -> Sizes:
         )
         raise ValueError(msg)
     if not public:
-        advice = _advice(written.tree, _class(written.tree) or "")
+        name = _class(written.tree) or next(iter(written.uncallable), "")
+        advice = _advice(written.tree, name)
         msg = (
             f"{path} has no function without arguments that could build a model"
             f"{advice or '; ' + _NOT_WRITTEN.format(name='name')}"
@@ -90,7 +91,8 @@ def left_out(path: Path) -> tuple[str, ...]:
             f"{name} ({why})" for name, why in written.uncallable.items() if name not in used
         ]
         told = f"{path} has functions that are no models, as they take arguments or are async"
-        return (f"{told}: {first_of(needing)}",) if needing else ()
+        how = "one without arguments can return what they make"
+        return (f"{told}: {first_of(needing)}; {how}",) if needing else ()
     names = [each for each in written.public if each not in used]
     if not names:
         return ()
@@ -128,11 +130,14 @@ class _Written:
 
     @property
     def uncallable(self) -> dict[str, str]:
-        """Other functions, without an underscore, each with the arguments it needs, or `async`."""
+        """Other functions, without an underscore, each with the arguments it needs, or `async`.
+
+        None that is decorated, as decorators may give arguments, or take the function elsewhere.
+        """
         return {
             name: "async" if isinstance(node, ast.AsyncFunctionDef) else ", ".join(needed)
             for name, node in _functions(self.tree).items()
-            if not name.startswith("_")
+            if not (name.startswith("_") or node.decorator_list)
             and ((needed := _required(node.args)) or isinstance(node, ast.AsyncFunctionDef))
         }
 

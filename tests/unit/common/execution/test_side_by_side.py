@@ -265,15 +265,25 @@ def greedy(monkeypatch: pytest.MonkeyPatch) -> list[Greedy]:
     return [Greedy(), Greedy()]
 
 
-def sharing(manifest: Manifest, limit_bytes: int | None = None) -> Manifest:
-    """Return it with one replicate, and two cases at a time on a machine of 1000 bytes."""
-    plan = factories.plan(*map(factories.model_spec, NAMES), replicates=1)
-    environment = msgspec.structs.replace(manifest.environment, memory_bytes=1000)
-    return msgspec.structs.replace(
-        manifest,
-        plan=msgspec.structs.replace(plan, jobs=2, memory_limit_bytes=limit_bytes),
-        environment=environment,
+@pytest.fixture(autouse=True)
+def _of_a_thousand_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of the machine, or of the job that this runs in."""
+    monkeypatch.setattr(side_by_side, "memory_bytes", lambda: 1000)
+
+
+def sharing(
+    manifest: Manifest,
+    limit_bytes: int | None = None,
+    *,
+    replicates: int = 1,
+    retries_for: tuple[str, ...] = (),
+) -> Manifest:
+    """Return it with two cases at a time."""
+    plan = factories.plan(*map(factories.model_spec, NAMES), replicates=replicates)
+    plan = msgspec.structs.replace(
+        plan, jobs=2, memory_limit_bytes=limit_bytes, retries_for=retries_for
     )
+    return msgspec.structs.replace(manifest, plan=plan)
 
 
 @pytest.mark.parametrize("fits", [True, False])
@@ -290,7 +300,7 @@ def test_what_others_left_no_memory_for_runs_again_by_itself(
     (found,) = (each for each in records if each.case.model == "b")
     assert found.outcome.status is (Status.PASS if fits else Status.OOM)
     assert [each.line for each in found.earlier] == [
-        "INFRA scripted; beside other cases: it is attempted again by itself"
+        "INFRA no memory beside other cases, and attempted again by itself: scripted"
     ]
     assert found.flakiness is None
     assert any(each.startswith("attempted again: its attempts ended") for each in found.notes)
@@ -348,3 +358,68 @@ def test_an_arm_that_others_left_no_memory_for_runs_again(
     (found,) = (each for each in records if each.case.model == "b")
     assert found.outcome.status is Status.PASS
     assert [each.status for each in found.earlier] == [Status.INFRA]
+
+
+def test_attempts_beside_others_are_none_of_those_that_are_asked_for(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path
+) -> None:
+    """A failure by itself is attempted as often as any."""
+
+    class Failing(Greedy):
+        def execute(self, case: Case, replicate: int) -> Record:
+            made = super().execute(case, replicate)
+            if case.model != "b" or made.outcome.status is Status.OOM:
+                return made
+            return msgspec.structs.replace(made, outcome=Outcome(status=Status.FAIL, reason="no"))
+
+    done, records, _ = go(
+        sharing(manifest, retries_for=("fail",)), tmp_path, [Failing(), Failing()]
+    )
+    assert done
+    (found,) = (each for each in records if each.case.model == "b")
+    assert [each.status for each in found.earlier] == [Status.INFRA, Status.FAIL, Status.FAIL]
+
+
+def test_company_that_has_left_counts_no_more(manifest: Manifest, tmp_path: Path) -> None:
+    """A replicate that ran by itself had all the memory, whoever was there before."""
+    others_ended = threading.Event()
+
+    def before(case: Case, replicate: int) -> None:
+        if case.model == "a" and replicate == 1:
+            assert others_ended.wait(LONG_S)
+
+    class Watching(RecordingObserver):
+        def case_ended(self, case: Case) -> None:
+            super().case_ended(case)
+            if {model for event, model in self.events if event == "ended"} == {*NAMES} - {"a"}:
+                others_ended.set()
+
+    directory, outcomes = tmp_path / "run", {("a", 2): Status.OOM}
+    with_three = sharing(manifest, replicates=3)
+    store.create(directory, with_three)
+    with store.RunStore(directory) as events:
+        ongoing = RunInProgress(Remaining(with_three, []), events, [], Watching())
+        executors = [FakeExecutor(outcomes, before=before) for _ in range(2)]
+        assert run_side_by_side(ongoing, executors, Interrupt(), with_three.plan.cases)
+    (found,) = (
+        each for each in store.read_records(directory) if each.outcome.status is not Status.PASS
+    )
+    assert (found.case.model, found.outcome.status, found.earlier) == ("a", Status.OOM, ())
+
+
+def test_what_was_finished_is_kept_as_in_want_of_memory(
+    greedy: list[Greedy], manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When another case's record ends the run, so that it is attempted again later."""
+    monkeypatch.setattr(SeenPool, "futures", [])
+    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", SeenPool)
+
+    def stop(self: RecordingObserver, record: Record) -> None:
+        wait(SeenPool.futures, LONG_S, return_when=ALL_COMPLETED)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RecordingObserver, "record_made", stop)
+    with pytest.raises(KeyboardInterrupt):
+        go(sharing(manifest), tmp_path, greedy)
+    kept = {each.case.model: each.outcome.status for each in store.read_records(tmp_path / "run")}
+    assert kept == {"a": Status.PASS, "b": Status.INFRA}

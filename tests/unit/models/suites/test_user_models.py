@@ -106,6 +106,12 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
     assert names(str(path)) == ["a"]
 
 
+NEEDING = (
+    "are no models, as they take arguments or are async: g (a, c), h (async);"
+    " one without arguments can return what they make"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -118,14 +124,15 @@ def test_a_dictionary_of_models_stands_for_the_file(tmp_path: Path) -> None:
         ("def f(): ...\ndef _g(): ...\nzoo = {'a': _g}", []),
         (
             "def f(): ...\ndef g(a, *, b=1, c): ...\nasync def h(): ...\ndef _i(a): ...\nx = _i(1)",
-            ["are no models, as they take arguments or are async: g (a, c), h (async)"],
+            [NEEDING],
         ),
         ("def f(a): ...\ndef f(): ...", []),
+        ("def f(): ...\n@with_size(4)\ndef g(a): ...", []),
         ("def f(): ...\ndef g(a): ...\nMODELS = {'a': f}", []),
     ],
     ids=[
         "left out", "of the table", "helper", "other table", "needing arguments",
-        "without at last", "in need beside a table",
+        "without at last", "decorated", "in need beside a table",
     ],
 )  # fmt: skip
 def test_functions_that_are_not_run_are_told(
@@ -235,7 +242,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
     ("text", "name", "says"),
     [
         (FILE, "third", "has no model 'third', .* it has: first, second, zoo"),
-        ("def f(x): ...", "", "no function without arguments"),
+        ("def f(x): ...", "", r"no function without arguments .*\. f takes arguments \(x\)"),
         ("def f(x): ...", "f", r"f takes arguments \(x\): .*def example\(\): return f, "),
         ("def f(): ...\ndef f(x): ...", "f", r"f takes arguments \(x\)"),
         ("def f(a, /, x, z=1, *, y, w=2): ...", "f", r"f takes arguments \(a, x, y\)"),
