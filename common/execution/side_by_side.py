@@ -137,7 +137,10 @@ class _Cases:
         self.free.append(executor)
 
     def _found_no_room(self, case: Case, record: Record) -> Record | None:
-        """Return what is recorded where a replicate may have wanted memory that others had."""
+        """Return what is recorded of a replicate that may have wanted memory others had.
+
+        `None` where it wanted none, or others had none of it.
+        """
         plan = self.ongoing.remaining.manifest.plan
         limit_bytes = plan.memory_limit_bytes
         if limit_bytes is not None and limit_bytes * plan.jobs <= memory_bytes():
