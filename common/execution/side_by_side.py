@@ -141,14 +141,14 @@ class _Cases:
 
         `None` where it wanted none, or others had none of it.
         """
-        plan = self.ongoing.remaining.manifest.plan
-        limit_bytes = plan.memory_limit_bytes
-        if limit_bytes is not None and limit_bytes * plan.jobs <= memory_bytes():
-            return None  # each has a share of its own
         outcomes = (record.outcome, *(each.outcome for each in record.arms))
         wanting = next((each for each in outcomes if each.status is Status.OOM), None)
         if wanting is None or case.id not in self.had_company:
             return None
+        plan = self.ongoing.remaining.manifest.plan
+        limit_bytes = plan.memory_limit_bytes
+        if limit_bytes is not None and limit_bytes * plan.jobs <= memory_bytes():
+            return None  # each has a share of its own
         arms = tuple(
             msgspec.structs.replace(each, outcome=_said_of_no_room(each.outcome))
             for each in record.arms

@@ -62,8 +62,8 @@ def builders(path: Path, name: str) -> Sizes:
         )
         raise ValueError(msg)
     if not public:
-        name = _class(written.tree) or next(iter(written.uncallable), "")
-        advice = _advice(written.tree, name)
+        likely = _class(written.tree) or next(iter(written.uncallable), "")
+        advice = _advice(written.tree, likely)
         msg = (
             f"{path} has no function without arguments that could build a model"
             f"{advice or '; ' + _NOT_WRITTEN.format(name='name')}"

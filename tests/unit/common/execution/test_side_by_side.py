@@ -63,6 +63,12 @@ def keys(records: Sequence[Record]) -> list[tuple[str, int]]:
     return [(each.case.model, each.replicate) for each in records]
 
 
+def only_record_of(model: str, records: Sequence[Record]) -> Record:
+    """Return the one that a model has."""
+    (found,) = (each for each in records if each.case.model == model)
+    return found
+
+
 def test_as_many_run_at_a_time_as_there_are_executors(manifest: Manifest, tmp_path: Path) -> None:
     """All wait for each other: with one fewer at a time nobody would get on."""
     barrier = threading.Barrier(3)
@@ -202,13 +208,19 @@ class SeenPool(ThreadPoolExecutor):
         return self.futures[-1]
 
 
+@pytest.fixture
+def _seen_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have it used, by nobody so far."""
+    monkeypatch.setattr(SeenPool, "futures", [])
+    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", SeenPool)
+
+
+@pytest.mark.usefixtures("_seen_pool")
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("the disk is full")])
 def test_what_was_finished_when_the_run_ends_is_kept(
     error: BaseException, manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for what another thread is at, and where nothing can be kept."""
-    monkeypatch.setattr(SeenPool, "futures", [])
-    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", SeenPool)
 
     def wait_for_others(self: RecordingObserver, record: Record) -> None:
         done, _ = wait(SeenPool.futures, LONG_S, return_when=ALL_COMPLETED)
@@ -238,6 +250,7 @@ class Greedy(FakeExecutor):
     at_work: ClassVar[set[str]] = set()
     beside: ClassVar[list[tuple[str, frozenset[str]]]] = []
     meeting: ClassVar[threading.Barrier]
+    fits = True
 
     def execute(self, case: Case, replicate: int) -> Record:
         """Make the record, of the first two cases once both are at work."""
@@ -252,8 +265,6 @@ class Greedy(FakeExecutor):
         made = super().execute(case, replicate)
         self.at_work.discard(case.model)
         return made
-
-    fits = True
 
 
 @pytest.fixture
@@ -297,7 +308,7 @@ def test_what_others_left_no_memory_for_runs_again_by_itself(
     assert done
     assert Greedy.beside[-1] == ("b", frozenset())
     assert [model for model, _ in Greedy.beside].count("b") == 2
-    (found,) = (each for each in records if each.case.model == "b")
+    found = only_record_of("b", records)
     assert found.outcome.status is (Status.PASS if fits else Status.OOM)
     assert [each.line for each in found.earlier] == [
         "INFRA no memory beside other cases, and attempted again by itself: scripted"
@@ -335,7 +346,7 @@ def test_who_has_a_share_of_its_own_is_not_run_again(
     done, records, _ = go(sharing(manifest, 500), tmp_path, greedy)
     assert done
     assert [model for model, _ in Greedy.beside].count("b") == 1
-    (found,) = (each for each in records if each.case.model == "b")
+    found = only_record_of("b", records)
     assert (found.outcome.status, found.earlier) == (Status.OOM, ())
 
 
@@ -355,7 +366,7 @@ def test_an_arm_that_others_left_no_memory_for_runs_again(
 
     done, records, _ = go(sharing(manifest), tmp_path, [WithArms(), WithArms()])
     assert done
-    (found,) = (each for each in records if each.case.model == "b")
+    found = only_record_of("b", records)
     assert found.outcome.status is Status.PASS
     assert [each.status for each in found.earlier] == [Status.INFRA]
 
@@ -376,7 +387,7 @@ def test_attempts_beside_others_are_none_of_those_that_are_asked_for(
         sharing(manifest, retries_for=("fail",)), tmp_path, [Failing(), Failing()]
     )
     assert done
-    (found,) = (each for each in records if each.case.model == "b")
+    found = only_record_of("b", records)
     assert [each.status for each in found.earlier] == [Status.INFRA, Status.FAIL, Status.FAIL]
 
 
@@ -407,12 +418,11 @@ def test_company_that_has_left_counts_no_more(manifest: Manifest, tmp_path: Path
     assert (found.case.model, found.outcome.status, found.earlier) == ("a", Status.OOM, ())
 
 
+@pytest.mark.usefixtures("_seen_pool")
 def test_what_was_finished_is_kept_as_in_want_of_memory(
     greedy: list[Greedy], manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When another case's record ends the run, so that it is attempted again later."""
-    monkeypatch.setattr(SeenPool, "futures", [])
-    monkeypatch.setattr(side_by_side, "ThreadPoolExecutor", SeenPool)
 
     def stop(self: RecordingObserver, record: Record) -> None:
         wait(SeenPool.futures, LONG_S, return_when=ALL_COMPLETED)
