@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import resource
 import sys
 import traceback
 from pathlib import Path
@@ -42,8 +43,17 @@ _HINTS = tuple(
 
 _DETAIL_CHARACTERS = 8_000
 _REASON_CHARACTERS = 2_000
-_OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "bad_alloc")
+_OUT_OF_MEMORY = re.compile(
+    "can't allocate memory|out of memory|not enough memory|bad_alloc"
+    "|cannot allocate memory(?! in static tls)",  # which the dynamic linker keeps for itself
+    re.IGNORECASE,
+)
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
+
+_NO_THREAD = re.compile("can't start new thread|" + re.escape(os.strerror(errno.EAGAIN)))
+"""What Python and C++ say, whichever bound a further thread is beyond: pthread_create(3)."""
+_NEAR_THE_LIMIT = 0.9
+"""Of the limit of memory; some is free again by the time an exception is looked at."""
 
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _NO_ROOM = (_DISK_FULL.lower(), os.strerror(errno.EDQUOT).lower())
@@ -137,6 +147,8 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
         reason = f"{_DISK_FULL}, where a compiler, a backend or the model writes: {reason}"
     elif is_out_of_memory(error):
         status = Status.OOM
+        if not _says_so(error):
+            reason = f"its limit of memory has no room for another thread's stack: {reason}"
     elif isinstance(error, NotImplementedError) and stage is Stage.LOAD:
         status = Status.SKIP  # so TorchBench's refuse device or mode
     return Outcome(status=status, stage=stage, reason=reason, detail=detail)
@@ -171,16 +183,44 @@ def _with_hint(reason: str, error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception, or what caused it, is a failed allocation."""
+    """Return whether an exception, or what caused it, is a failed allocation.
+
+    That may have been for the stack of a thread, which its text doesn't say.
+    """
+    return _says_so(error) or (
+        any(_NO_THREAD.search(error_text(each)) for each in _with_causes(error))
+        and _is_full_of_data()
+    )
+
+
+def _says_so(error: BaseException) -> bool:
     return any(
         isinstance(each, MemoryError)
         or type(each).__name__ == "OutOfMemoryError"
-        or (
-            isinstance(each, RuntimeError)
-            and any(sign in error_text(each).lower() for sign in _OUT_OF_MEMORY)
-        )
+        or (isinstance(each, OSError) and each.errno == errno.ENOMEM)
+        or (isinstance(each, RuntimeError) and _OUT_OF_MEMORY.search(error_text(each)))
         for each in _with_causes(error)
     )
+
+
+def _is_full_of_data() -> bool:
+    """Return whether this process is near its limit of memory, and not by its threads' stacks.
+
+    Linux counts a stack as data, all of it, when it is mapped (getrlimit(2), mmap(2)).
+    """
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    stack_bytes, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    if stack_bytes == resource.RLIM_INFINITY:
+        stack_bytes = _STACK_BYTES
+    status = Path("/proc/self/status").read_text()
+    found = {name: int(count) for name, count in _COUNTS.findall(status)}
+    data_bytes = found["VmData"] * 1024
+    stacks_bytes = found["Threads"] * stack_bytes
+    return 0 < _NEAR_THE_LIMIT * limit_bytes < data_bytes and stacks_bytes < data_bytes / 2
+
+
+_STACK_BYTES = 2 * 2**20  # of a thread where stacks have no bound: pthread_create(3)
+_COUNTS = re.compile(r"^(VmData|Threads):\s+(\d+)", re.MULTILINE)  # proc_pid_status(5)
 
 
 def _is_disk_full(error: BaseException) -> bool:

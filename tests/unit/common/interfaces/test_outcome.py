@@ -3,7 +3,9 @@ from __future__ import annotations
 import errno
 import inspect
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import hand_built
 import msgspec
@@ -87,6 +89,18 @@ def caused(error: Exception, cause: Exception) -> Exception:
             Stage.COMPILE,
             Status.OOM,
             "RuntimeError: backend failed",
+        ),
+        (
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            Stage.LOAD,
+            Status.OOM,
+            "OSError: [Errno 12] Cannot allocate memory",
+        ),
+        (
+            RuntimeError("cannot allocate memory in static TLS block"),
+            Stage.RUN,
+            Status.FAIL,
+            "RuntimeError: cannot allocate memory in static TLS block",
         ),
         (ValueError("out of memory"), Stage.RUN, Status.FAIL, "ValueError: out of memory"),
         (NotImplementedError("cuda only"), Stage.LOAD, Status.SKIP, "NotImplementedError: cuda on"),
@@ -190,6 +204,49 @@ def test_a_full_disk_is_no_fault_of_a_backend(error: Exception) -> None:
         found = classify(each, Stage.COMPILE)
         assert found.status is Status.INFRA
         assert (found.reason or "").startswith(f"{FULL}, where a compiler")
+
+
+ROOT = Path(__file__).resolve().parents[4]
+WITHOUT_ROOM = """
+import os, resource, sys, threading, time
+from dynamometer.common.interfaces.outcome import attempt
+from dynamometer.common.studies.experiment import StageClock
+
+LIMIT_BYTES, KEPT_BYTES = 2**30, int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_BYTES, LIMIT_BYTES))
+
+def start_until_there_is_no_room():
+    kept = bytearray(KEPT_BYTES)
+    while True:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+found = attempt(StageClock(lambda progress: None), start_until_there_is_no_room)
+print(found.status, found.reason, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("stack", ["8192", "unlimited"])
+@pytest.mark.parametrize(
+    ("kept_bytes", "said"),
+    [
+        (900 * 2**20, "oom its limit of memory has no room for another thread's stack: Runtime"),
+        (0, "fail RuntimeError: can't start new thread"),
+    ],
+    ids=["data", "threads"],
+)
+def test_no_room_for_a_stack_is_want_of_memory(kept_bytes: int, said: str, stack: str) -> None:
+    """And what starts threads until none fits is told apart, though the words are the same."""
+    program = [sys.executable, "-c", WITHOUT_ROOM, str(kept_bytes)]
+    words = ["sh", "-c", f'ulimit -s {stack}; exec "$@"', "sh", *program]
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.startswith(said), run
+
+
+def test_no_further_thread_is_a_failure_where_memory_has_no_limit() -> None:
+    """Some other bound was met: of processes, say."""
+    error = RuntimeError("can't start new thread")
+    assert classify(error, Stage.COMPILE).status is Status.FAIL
 
 
 def test_any_text_can_be_sent() -> None:
