@@ -45,8 +45,9 @@ _DETAIL_CHARACTERS = 8_000
 _REASON_CHARACTERS = 2_000
 _OUT_OF_MEMORY = re.compile(
     "can't allocate memory|out of memory|not enough memory|bad_alloc"
-    "|cannot allocate memory(?! in static tls)",  # which the dynamic linker keeps for itself
-    re.IGNORECASE,
+    "|cannot allocate memory(?! in static tls)"  # which the dynamic linker keeps for itself
+    r"|^memoryerror\b",  # quoted by Dynamo's and Inductor's own, which are raised from nothing
+    re.IGNORECASE | re.MULTILINE,
 )
 """What torch and its libraries write into a plain RuntimeError when an allocation fails."""
 

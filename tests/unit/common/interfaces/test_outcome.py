@@ -97,6 +97,12 @@ def caused(error: Exception, cause: Exception) -> Exception:
             "OSError: [Errno 12] Cannot allocate memory",
         ),
         (
+            RuntimeError("MemoryError: \n\nfrom user code:\n"),
+            Stage.COMPILE,
+            Status.OOM,
+            "RuntimeError: MemoryError:",
+        ),
+        (
             RuntimeError("cannot allocate memory in static TLS block"),
             Stage.RUN,
             Status.FAIL,
@@ -204,6 +210,20 @@ def test_a_full_disk_is_no_fault_of_a_backend(error: Exception) -> None:
         found = classify(each, Stage.COMPILE)
         assert found.status is Status.INFRA
         assert (found.reason or "").startswith(f"{FULL}, where a compiler")
+
+
+def test_want_of_memory_below_dynamo_is_seen() -> None:
+    """Dynamo quotes what a backend raised in an exception of its own, which has no cause."""
+
+    def compile_without_memory(graph: object, inputs: object) -> None:
+        raise MemoryError
+
+    function = torch.compile(torch.relu, backend=compile_without_memory)
+    with pytest.raises(RuntimeError) as caught:
+        function(torch.ones(2))
+    assert caught.value.__cause__ is None
+    assert classify(caught.value, Stage.COMPILE).status is Status.OOM
+    torch._dynamo.reset()
 
 
 ROOT = Path(__file__).resolve().parents[4]
