@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import factories
+import pytest
+
+from dynamometer.common.studies.accuracy.experiment import AccuracyExperiment
+from dynamometer.results.values.cases import Protocol
+from dynamometer.results.values.workers import Allocator
+
+
+@pytest.mark.parametrize("wanted", Allocator)
+def test_what_times_nothing_gives_freed_memory_back(wanted: Allocator) -> None:
+    """But with an allocator that was asked for by name, that one is used."""
+    plan = factories.plan(protocol=Protocol(allocator=wanted))
+    case = factories.case(arms=("baseline", "inductor", "aot_eager"))
+    (worker,) = AccuracyExperiment().processes(case, plan, 0, [])
+    assert worker.arms == case.arms
+    assert worker.allocator is (Allocator.STOCK if wanted is Allocator.KEEP else wanted)
