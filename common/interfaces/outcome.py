@@ -55,6 +55,8 @@ _NO_THREAD = re.compile("can't start new thread|" + re.escape(os.strerror(errno.
 """What Python and C++ say, whichever bound a further thread is beyond: pthread_create(3)."""
 _NEAR_THE_LIMIT = 0.9
 """Of the limit of memory; some is free again by the time an exception is looked at."""
+_STACK_BYTES = 2 * 2**20  # of a thread where stacks have no bound: pthread_create(3)
+_COUNTS = re.compile(r"^(VmData|Threads):\s+(\d+)", re.MULTILINE)  # proc_pid_status(5)
 
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _NO_ROOM = (_DISK_FULL.lower(), os.strerror(errno.EDQUOT).lower())
@@ -213,15 +215,14 @@ def _is_full_of_data() -> bool:
     stack_bytes, _ = resource.getrlimit(resource.RLIMIT_STACK)
     if stack_bytes == resource.RLIM_INFINITY:
         stack_bytes = _STACK_BYTES
-    status = Path("/proc/self/status").read_text()
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # the model has used up, or forbidden itself, its descriptors
+        return False
     found = {name: int(count) for name, count in _COUNTS.findall(status)}
     data_bytes = found["VmData"] * 1024
     stacks_bytes = found["Threads"] * stack_bytes
     return 0 < _NEAR_THE_LIMIT * limit_bytes < data_bytes and stacks_bytes < data_bytes / 2
-
-
-_STACK_BYTES = 2 * 2**20  # of a thread where stacks have no bound: pthread_create(3)
-_COUNTS = re.compile(r"^(VmData|Threads):\s+(\d+)", re.MULTILINE)  # proc_pid_status(5)
 
 
 def _is_disk_full(error: BaseException) -> bool:
