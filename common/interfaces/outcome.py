@@ -46,10 +46,12 @@ _REASON_CHARACTERS = 2_000
 _OUT_OF_MEMORY = re.compile(
     "can't allocate memory|out of memory|not enough memory|bad_alloc"
     "|cannot allocate memory(?! in static tls)"  # which the dynamic linker keeps for itself
-    r"|^memoryerror\b",  # quoted by Dynamo's and Inductor's own, which are raised from nothing
+    r"|^(?:\w+: )*memoryerror\b",  # quoted by Dynamo and Inductor, whose own have no cause
     re.IGNORECASE | re.MULTILINE,
 )
-"""What torch and its libraries write into a plain RuntimeError when an allocation fails."""
+"""What torch and its libraries write when an allocation fails."""
+_MAY_QUOTE = (RuntimeError, OSError, ImportError)
+"""What they raise, and the dynamic linker."""
 
 _NO_THREAD = re.compile("can't start new thread|" + re.escape(os.strerror(errno.EAGAIN)))
 """What Python and C++ say, whichever bound a further thread is beyond: pthread_create(3)."""
@@ -148,10 +150,11 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     if _is_disk_full(error):  # which is no backend's fault, whoever wrote
         status = Status.INFRA
         reason = f"{_DISK_FULL}, where a compiler, a backend or the model writes: {reason}"
-    elif is_out_of_memory(error):
+    elif _is_failed_allocation(error):
         status = Status.OOM
-        if not _says_so(error):
-            reason = f"its limit of memory has no room for another thread's stack: {reason}"
+    elif _lacks_a_stack(error):
+        status = Status.OOM
+        reason = f"its limit of memory has no room for another thread's stack: {reason}"
     elif isinstance(error, NotImplementedError) and stage is Stage.LOAD:
         status = Status.SKIP  # so TorchBench's refuse device or mode
     return Outcome(status=status, stage=stage, reason=reason, detail=detail)
@@ -186,43 +189,54 @@ def _with_hint(reason: str, error: BaseException) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an exception, or what caused it, is a failed allocation.
-
-    That may have been for the stack of a thread, which its text doesn't say.
-    """
-    return _says_so(error) or (
-        any(_NO_THREAD.search(error_text(each)) for each in _with_causes(error))
-        and _is_full_of_data()
-    )
+    """Return whether an exception, or what caused it, is a failed allocation."""
+    return _is_failed_allocation(error) or _lacks_a_stack(error)
 
 
-def _says_so(error: BaseException) -> bool:
+def _is_failed_allocation(error: BaseException) -> bool:
+    """Return whether an exception, or what caused it, says that memory was wanting."""
     return any(
         isinstance(each, MemoryError)
         or type(each).__name__ == "OutOfMemoryError"
         or (isinstance(each, OSError) and each.errno == errno.ENOMEM)
-        or (isinstance(each, RuntimeError) and _OUT_OF_MEMORY.search(error_text(each)))
+        or (isinstance(each, _MAY_QUOTE) and _OUT_OF_MEMORY.search(error_text(each)))
         for each in _with_causes(error)
     )
 
 
-def _is_full_of_data() -> bool:
+def _lacks_a_stack(error: BaseException) -> bool:
+    """Return whether an exception, or what caused it, is a thread whose stack found no memory.
+
+    Its text is the same whichever bound the thread is beyond, so the process is looked at.
+    """
+    return _is_full() and any(
+        isinstance(each, RuntimeError) and _NO_THREAD.search(error_text(each))
+        for each in _with_causes(error)
+    )
+
+
+def _is_full() -> bool:
     """Return whether this process is near its limit of memory, and not by its threads' stacks.
 
-    Linux counts a stack as data, all of it, when it is mapped (getrlimit(2), mmap(2)).
+    Linux counts a stack as data, all of it, when it is mapped (getrlimit(2), mmap(2)). Stacks are
+    taken to be as large as the process was started with.
     """
     limit_bytes, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit_bytes == resource.RLIM_INFINITY:
+        return False
     stack_bytes, _ = resource.getrlimit(resource.RLIMIT_STACK)
     if stack_bytes == resource.RLIM_INFINITY:
         stack_bytes = _STACK_BYTES
     try:
-        status = Path("/proc/self/status").read_text()
+        status = Path("/proc/self/status").read_text(errors="replace")
+    except MemoryError:
+        return True
     except OSError:  # the model has used up, or forbidden itself, its descriptors
         return False
     found = {name: int(count) for name, count in _COUNTS.findall(status)}
-    data_bytes = found["VmData"] * 1024
-    stacks_bytes = found["Threads"] * stack_bytes
-    return 0 < _NEAR_THE_LIMIT * limit_bytes < data_bytes and stacks_bytes < data_bytes / 2
+    data_bytes = found.get("VmData", 0) * 1024
+    stacks_bytes = found.get("Threads", 0) * stack_bytes
+    return data_bytes > _NEAR_THE_LIMIT * limit_bytes and stacks_bytes < data_bytes / 2
 
 
 def _is_disk_full(error: BaseException) -> bool:

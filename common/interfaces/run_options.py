@@ -141,8 +141,8 @@ JOBS = Valued[int | None](
 )  # fmt: skip
 ALLOCATOR = Valued(
     ("--allocator",), reads=Member(Allocator), default=Allocator.KEEP, group="Measurement",
-    help="The workers' malloc: glibc's, keeping freed memory or giving it back (as --accuracy"
-    " does), or another.",
+    help="The workers' malloc: glibc's, keeping freed memory or giving it back, or another."
+    " With --accuracy, which times nothing, keep gives it back, too.",
     again=lambda plan, _: plan.protocol.allocator,
 )  # fmt: skip
 SPAWN = Flag(

@@ -25,9 +25,8 @@ class AccuracyExperiment(InOneProcess):
     ) -> tuple[WorkerSpec, ...]:
         """Take all arms in one process, which gives freed memory back.
 
-        Keeping it is for steady timing. Runs in float64 between those in float32 then leave holes
-        that nothing fits: DistilBertForMaskedLM at full scale, training, takes 20 GB rather than
-        15.
+        Keeping it is for steady timing. Where it is kept, a run in float64 between those in float32
+        leaves holes that nothing fits.
         """
         del replicate, found
         wanted = plan.protocol.allocator

@@ -177,7 +177,7 @@ def _facts(
         ("commit of dynamometer", machine.git or "not known"),
         ("governor, load", f"{machine.governor or 'not known'}, {machine.load_1min:.1f}"),
         ("threads", threads),
-        ("protocol", _protocol(plan)),
+        ("protocol", _protocol(plan, is_timed=_is_timed(cases))),
         *((f"${name}", value) for name, value in sorted(machine.variables.items())),
     ]  # fmt: skip
 
@@ -192,15 +192,27 @@ def _packages(machine: Environment) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(others.items())) or "-"
 
 
-def _protocol(plan: RunPlan) -> str:
+def _is_timed(cases: Sequence[Sequence[Record]]) -> bool:
+    return any(
+        each.metric == "latency" for records in cases for record in records
+        for each in record.measurements
+    )  # fmt: skip
+
+
+def _protocol(plan: RunPlan, *, is_timed: bool) -> str:
+    """Say how it was measured; of timing only where there was any."""
     found = plan.protocol
     replicates = f"{found.replicates} to {found.most_replicates}"
     if found.replicates == found.most_replicates:
         replicates = str(found.replicates)
-    return (
-        f"{replicates} replicates, until intervals are within {found.target:.1%};"
+    timing = (
+        f", until intervals are within {found.target:.1%};"
         f" {found.arm_budget_s:g} s of each arm in {found.min_blocks} to {found.max_blocks} blocks;"
-        f" allocator {found.allocator}, caches {found.caches}, {found.start_method}"
+        f" allocator {found.allocator}"
+    )
+    return (
+        f"{replicates} replicates{timing if is_timed else ''}, caches {found.caches},"
+        f" {found.start_method}"
     )
 
 

@@ -103,6 +103,18 @@ def caused(error: Exception, cause: Exception) -> Exception:
             "RuntimeError: MemoryError:",
         ),
         (
+            RuntimeError("LoweringException: MemoryError: \n  target: aten.add"),
+            Stage.COMPILE,
+            Status.OOM,
+            "RuntimeError: LoweringException: MemoryError:",
+        ),
+        (
+            OSError("k.so: failed to map segment from shared object: Cannot allocate memory"),
+            Stage.COMPILE,
+            Status.OOM,
+            "OSError: k.so: failed to map segment",
+        ),
+        (
             RuntimeError("cannot allocate memory in static TLS block"),
             Stage.RUN,
             Status.FAIL,
@@ -221,17 +233,18 @@ def test_want_of_memory_below_dynamo_is_seen() -> None:
     function = torch.compile(torch.relu, backend=compile_without_memory)
     with pytest.raises(RuntimeError) as caught:
         function(torch.ones(2))
+    torch._dynamo.reset()
     assert caught.value.__cause__ is None
     assert classify(caught.value, Stage.COMPILE).status is Status.OOM
-    torch._dynamo.reset()
 
 
 ROOT = Path(__file__).resolve().parents[4]
 WITHOUT_ROOM = """
-import os, resource, sys, threading, time
+import _thread, ctypes, errno, os, resource, sys, time
 from dynamometer.common.interfaces.outcome import attempt
 from dynamometer.common.studies.experiment import StageClock
 
+PR_SET_NAME = 15
 LIMIT_BYTES, KEPT_BYTES = 2**30, int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_DATA, (LIMIT_BYTES, LIMIT_BYTES))
 
@@ -239,8 +252,12 @@ def start_until_there_is_no_room():
     kept = bytearray(KEPT_BYTES)
     if "no descriptor" in sys.argv:
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, 0))
-    while True:
-        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    if "another bound" in sys.argv:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    if "odd name" in sys.argv:
+        ctypes.CDLL(None).prctl(PR_SET_NAME, b"\\xff")
+    while True:  # which, other than threading's, doesn't wait for what can't begin
+        _thread.start_new_thread(time.sleep, (60,))
 
 found = attempt(StageClock(lambda progress: None), start_until_there_is_no_room)
 print(found.status, found.reason, flush=True)
@@ -255,14 +272,16 @@ os._exit(0)
         (["943718400"], "oom its limit of memory has no room for another thread's stack: Runtime"),
         (["0"], "fail RuntimeError: can't start new thread"),
         (["943718400", "no descriptor"], "fail RuntimeError: can't start new thread"),
+        (["943718400", "another bound"], "fail BlockingIOError: [Errno 11]"),
+        (["943718400", "odd name"], "oom its limit of memory has no room"),
     ],
-    ids=["data", "threads", "nobody can tell"],
+    ids=["data", "threads", "nobody can tell", "no thread", "odd name"],
 )
 def test_no_room_for_a_stack_is_want_of_memory(words: list[str], said: str, stack: str) -> None:
     """And what starts threads until none fits is told apart, though the words are the same."""
     program = [sys.executable, "-c", WITHOUT_ROOM, *words]
     bounded = ["sh", "-c", f'ulimit -s {stack}; exec "$@"', "sh", *program]
-    run = subprocess.run(bounded, cwd=ROOT, capture_output=True, text=True, check=True)
+    run = subprocess.run(bounded, cwd=ROOT, capture_output=True, text=True, check=True, timeout=600)
     assert run.stdout.startswith(said), run
 
 

@@ -8,11 +8,19 @@ from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.workers import Allocator
 
 
-@pytest.mark.parametrize("wanted", Allocator)
-def test_what_times_nothing_gives_freed_memory_back(wanted: Allocator) -> None:
-    """But with an allocator that was asked for by name, that one is used."""
+@pytest.mark.parametrize(
+    ("wanted", "used"),
+    [
+        (Allocator.KEEP, Allocator.STOCK),
+        (Allocator.STOCK, Allocator.STOCK),
+        (Allocator.TCMALLOC, Allocator.TCMALLOC),
+        (Allocator.JEMALLOC, Allocator.JEMALLOC),
+    ],
+)
+def test_what_times_nothing_gives_freed_memory_back(wanted: Allocator, used: Allocator) -> None:
+    """Another allocator than glibc's is used as asked for."""
     plan = factories.plan(protocol=Protocol(allocator=wanted))
     case = factories.case(arms=("baseline", "inductor", "aot_eager"))
     (worker,) = AccuracyExperiment().processes(case, plan, 0, [])
     assert worker.arms == case.arms
-    assert worker.allocator is (Allocator.STOCK if wanted is Allocator.KEEP else wanted)
+    assert worker.allocator is used

@@ -20,7 +20,7 @@ from dynamometer.results.reports.columns import Column, Table
 from dynamometer.results.reports.page import document
 from dynamometer.results.reports.page.document import page
 from dynamometer.results.reports.page.parts import _groups, table_of
-from dynamometer.results.reports.page.run import RunToShow
+from dynamometer.results.reports.page.run import RunToShow, shown
 from dynamometer.results.reports.page.values import PageData, ShownComparison
 from dynamometer.results.statistics import summary
 from dynamometer.results.statistics.between_processes import with_between_sd
@@ -54,6 +54,16 @@ def test_what_is_in_no_pass_rate() -> None:
              for each in (Status.PASS, Status.CRASH, Status.SKIP, Status.INFRA)]  # fmt: skip
     (group,) = _groups((records, records[0].outcome) for records in cases)
     assert (group.passed, group.counted) == (1, 2)
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
+def test_how_was_timed_is_said_where_something_was(*, is_timed: bool) -> None:
+    """Of correctness alone blocks and the allocator of what is timed are not true."""
+    record = factories.measured_record() if is_timed else factories.record()
+    run, _ = shown(run_of([record]))
+    protocol = dict(run.facts)["protocol"]
+    assert ("allocator keep" in protocol, " blocks" in protocol) == (is_timed, is_timed)
+    assert "caches first_cold, fork" in protocol
 
 
 def test_samples_are_summarized_once(monkeypatch: pytest.MonkeyPatch) -> None:
