@@ -209,10 +209,11 @@ def _lacks_a_stack(error: BaseException) -> bool:
 
     Its text is the same whichever bound the thread is beyond, so the process is looked at.
     """
-    return _is_full() and any(
+    is_of_a_thread = any(
         isinstance(each, RuntimeError) and _NO_THREAD.search(error_text(each))
         for each in _with_causes(error)
     )
+    return is_of_a_thread and _is_full()
 
 
 def _is_full() -> bool:
