@@ -15,6 +15,7 @@ from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.history import DEVICE_NAME
+from dynamometer.results.values.metrics import LATENCY
 from dynamometer.results.values.records import Level, has_ended
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _packages(machine: Environment) -> str:
 
 def _is_timed(cases: Sequence[Sequence[Record]]) -> bool:
     return any(
-        each.metric == "latency" for records in cases for record in records
+        each.metric == LATENCY.name for records in cases for record in records
         for each in record.measurements
     )  # fmt: skip
 
