@@ -98,16 +98,16 @@ def apply(allocator: Allocator) -> str | None:
     return None
 
 
-def pin_mmap_threshold() -> None:
-    """Have every block from 128 KiB on mapped by itself, and unmapped as it is freed.
+def pin_mmap_threshold(fewest_bytes: int = _FIRST_MMAP_THRESHOLD) -> None:
+    """Have every block of so many bytes or more mapped by itself, and unmapped as it is freed.
 
-    glibc begins so, and raises the threshold up to 32 MiB with each such block that is freed: then
-    large blocks lie on a heap with holes, and the resident set goes by what a process did before.
-    Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library is left as it is.
+    glibc begins so from 128 KiB on, and raises the threshold up to 32 MiB with each such block that
+    is freed: then large blocks lie on a heap with holes, and the resident set goes by what a
+    process did before. Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library is left as it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _FIRST_MMAP_THRESHOLD)
+        mallopt(_M_MMAP_THRESHOLD, fewest_bytes)
 
 
 def _loaded() -> list[Allocator]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dynamometer.common.machine import allocator
 from dynamometer.common.studies.experiment import InOneProcess, WorkerSpec
 from dynamometer.results.values.workers import Allocator
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from dynamometer.common.interfaces.messages import Findings
     from dynamometer.common.studies.experiment import Context
     from dynamometer.results.values.cases import Case, RunPlan
+
+_LARGE_BYTES = 2**20
+"""Smaller blocks are as well off on the heap, and a process may map 65,530 by default."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +30,16 @@ class AccuracyExperiment(InOneProcess):
         """Take all arms in one process, which gives freed memory back.
 
         Keeping it is for steady timing. Where it is kept, a run in float64 between those in float32
-        leaves holes that nothing fits.
+        leaves holes that nothing fits; on a heap, too, so that `measure` maps large blocks.
         """
         del replicate, found
         wanted = plan.protocol.allocator
-        allocator = Allocator.STOCK if wanted is Allocator.KEEP else wanted
-        return (WorkerSpec(case.arms, allocator),)
+        given = Allocator.STOCK if wanted is Allocator.KEEP else wanted
+        return (WorkerSpec(case.arms, given),)
 
     def measure(self, context: Context) -> Findings:
         """Compile every arm and compare."""
+        allocator.pin_mmap_threshold(_LARGE_BYTES)
         from dynamometer.common.studies.accuracy.worker import (
             check,  # imports torch, which the parent doesn't
         )

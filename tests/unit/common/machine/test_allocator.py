@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -70,3 +72,34 @@ def test_a_library_nobody_asked_for_is_noted(
         f"LD_PRELOAD put jemalloc in the place of malloc: {asked} was not in force"
     )
     assert allocator.apply(Allocator.JEMALLOC) is None
+
+
+_A_HOLE = """
+import ctypes, sys
+from dynamometer.common.machine import allocator
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+
+def kib():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmData"))
+
+if sys.argv[1] == "pinned":
+    allocator.pin_mmap_threshold(2**20)
+libc.free(libc.malloc(30 * 2**20))  # as large a block as raises the threshold
+block, above = libc.malloc(20 * 2**20), libc.malloc(100 * 2**10)
+before = kib()
+libc.free(block)
+print(before - kib())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is glibc's, and the figure /proc's")
+@pytest.mark.parametrize(("policy", "returned_kib"), [("pinned", 20 * 2**10), ("stock", 0)])
+def test_a_large_block_leaves_no_hole(policy: str, returned_kib: int) -> None:
+    """A block below another is given back as it is freed, once the threshold is pinned."""
+    command = [sys.executable, "-c", _A_HOLE, policy]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(found.stdout) == pytest.approx(returned_kib, abs=64)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import factories
 import pytest
 
+from dynamometer.common.machine import allocator
+from dynamometer.common.studies.accuracy import worker
 from dynamometer.common.studies.accuracy.experiment import AccuracyExperiment
 from dynamometer.results.values.cases import Protocol
 from dynamometer.results.values.workers import Allocator
@@ -24,3 +26,12 @@ def test_what_times_nothing_gives_freed_memory_back(wanted: Allocator, used: All
     (worker,) = AccuracyExperiment().processes(case, plan, 0, [])
     assert worker.arms == case.arms
     assert worker.allocator is used
+
+
+def test_large_blocks_are_pinned_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a float64 run frees is then no hole that float32 doesn't fit into."""
+    done: list[object] = []
+    monkeypatch.setattr(allocator, "pin_mmap_threshold", done.append)
+    monkeypatch.setattr(worker, "check", done.append)
+    AccuracyExperiment().measure("the context")  # type: ignore[arg-type]  # no one looks into it
+    assert done == [2**20, "the context"]
