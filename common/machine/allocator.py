@@ -99,11 +99,13 @@ def apply(allocator: Allocator) -> str | None:
 
 
 def pin_mmap_threshold(fewest_bytes: int = _FIRST_MMAP_THRESHOLD) -> None:
-    """Have every block of so many bytes or more mapped by itself, and unmapped as it is freed.
+    """Have a block of so many bytes or more mapped by itself, and unmapped as soon as it is freed.
 
-    glibc begins so from 128 KiB on, and raises the threshold up to 32 MiB with each such block that
-    is freed: then large blocks lie on a heap with holes, and the resident set goes by what a
-    process did before. Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library is left as it is.
+    A hole in the heap that is large enough is still used first. glibc begins with 128 KiB; when a
+    larger mapped block is freed, of up to 32 MiB, the threshold rises to its size. Later blocks
+    below it lie on the heap and leave holes, so that the resident set goes by what a process did
+    before. A call ends this adjustment. Source: mallopt(3), "M_MMAP_THRESHOLD". Another C library,
+    or an allocator that is preloaded, is left as it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

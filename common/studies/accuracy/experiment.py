@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dynamometer.results.values.cases import Case, RunPlan
 
 _LARGE_BYTES = 2**20
-"""Smaller blocks are as well off on the heap, and a process may map 65,530 by default."""
+"""Not 128 KiB: Linux lets a process have 65,530 mappings by default (`vm.max_map_count`), which at
+1 MiB each or more come to 64 GiB."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class AccuracyExperiment(InOneProcess):
         """Take all arms in one process, which gives freed memory back.
 
         Keeping it is for steady timing. Where it is kept, a run in float64 between those in float32
-        leaves holes that nothing fits; on a heap, too, so that `measure` maps large blocks.
+        leaves holes that nothing fits. glibc's stock heap gets such holes, too; therefore `measure`
+        has large blocks mapped.
         """
         del replicate, found
         wanted = plan.protocol.allocator

@@ -23,12 +23,12 @@ def test_what_times_nothing_gives_freed_memory_back(wanted: Allocator, used: All
     """Another allocator than glibc's is used as asked for."""
     plan = factories.plan(protocol=Protocol(allocator=wanted))
     case = factories.case(arms=("baseline", "inductor", "aot_eager"))
-    (worker,) = AccuracyExperiment().processes(case, plan, 0, [])
-    assert worker.arms == case.arms
-    assert worker.allocator is used
+    (spec,) = AccuracyExperiment().processes(case, plan, 0, [])
+    assert spec.arms == case.arms
+    assert spec.allocator is used
 
 
-def test_large_blocks_are_pinned_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_blocks_are_mapped_before_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a float64 run frees is then no hole that float32 doesn't fit into."""
     done: list[object] = []
     monkeypatch.setattr(allocator, "pin_mmap_threshold", done.append)
