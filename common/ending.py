@@ -143,7 +143,8 @@ def tell(text: str) -> None:
     """Say something of a fault, if anybody can still hear it."""
     from dynamometer.results.reports.texts import printable_lines
 
-    with suppress(OSError, ValueError):  # a terminal that was closed; a stream that was
+    # A terminal that was closed; a stream that was, or that a signal's handler found at work.
+    with suppress(OSError, ValueError, RuntimeError):
         click.echo("\n".join(printable_lines([text])), err=True)
 
 

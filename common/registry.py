@@ -293,6 +293,9 @@ DEFAULT_SINKS = ("console", "csv", "report")
 DEFAULT_SUITE = "torchbench"
 """Whose models are meant where no suite is named."""
 
+CORPUS = "corpus"
+"""The suite of captured graphs, which `--tune` decides on."""
+
 
 def studies() -> list[Study]:
     """Return all studies, in the order in which the help shows their options."""

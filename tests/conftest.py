@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what the tests produce over tests/golden/expected, to be read with git diff",
     )
+
+
+def pytest_configure() -> None:
+    """Have what tests start hear Ctrl-C, though whoever started them ignores it, as `&` does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,16 @@ def files_of_at_most(size_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+
+
+@contextmanager
+def unread_standard_error() -> Iterator[None]:
+    """Have standard error be a pipe whose reader has left, as after `2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as unread, redirect_stderr(unread):
+        yield
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)  # for what is left to be written
 
 
 def send_itself(number: int) -> None:

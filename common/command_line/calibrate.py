@@ -110,8 +110,10 @@ def run(asked: Request, invocation: Invocation) -> int:
         raise UsageError(msg)
     if not directories:
         directory, code = _measure(program, arguments, asked)
-        if code and directory.exists():
-            click.echo(f"when that is finished: {program} calibrate --from {directory}", err=True)
+        if code:
+            if directory.exists():
+                hint = f"when that is finished: {program} calibrate --from {directory}"
+                click.echo(hint, err=True)
             return code
         directories = (directory,)
     page = asked[PAGE] or directories[0] / "calibration.md"

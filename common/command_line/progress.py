@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Never, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
     from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Record
+
+
+class _Console(Console):
+    """Standard error, whose reader may leave: that ends this program as any broken pipe does."""
+
+    def on_broken_pipe(self) -> Never:
+        """Let `exit_code_of` see the error that is being handled; rich would exit with 1."""
+        raise  # noqa: PLE0704  rich calls it in its `except BrokenPipeError`
 
 
 _AT_ONCE_S = 1.0
@@ -51,7 +59,7 @@ class ProgressLine:
             earlier: how many of the cases had ended before; no time is estimated for them.
         """
         self._replicate_name = replicate_name
-        self._console = Console(stderr=True, highlight=False)
+        self._console = _Console(stderr=True, highlight=False)
         self._estimate_s = estimate_s
         self._total, self._open = cases, cases - earlier
         self._replicates = replicates

@@ -10,7 +10,8 @@ from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.studies.study import options_of
 
 if TYPE_CHECKING:
-    from dynamometer.results.values.cases import Case
+    from dynamometer.common.studies.study import Study
+    from dynamometer.results.values.cases import Case, RunPlan
     from dynamometer.results.values.records import Manifest
 
 
@@ -18,10 +19,13 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
     """Return the command line that measures one case of a run exactly as the run did.
 
     Each option says what it must be given for that. What another excludes that is given is left
-    out: it had no say in the run.
+    out: it had no say in the run. Where no option asks for the study, as for that of a calibration
+    and those of stages in which models are decided on, it is the command of the whole run.
     """
     plan = manifest.plan
     study, suite = registry.study(plan.study), registry.suite(plan.suite)
+    if not _can_be_asked_for(study, plan):
+        return manifest.command
     values = {
         option: value
         for option in run_options(options_of(study), suite.options)
@@ -43,3 +47,9 @@ def single_case_command(manifest: Manifest, case: Case) -> str:
         questions = (each.asked_by for each in registry.studies() if each.asked_by)
         arguments += [word for each in questions for word in each.argv(each.default)]
     return shlex.join([*shlex.split(manifest.program), *arguments])
+
+
+def _can_be_asked_for(study: Study, plan: RunPlan) -> bool:
+    if study.decides:
+        return plan.suite == registry.CORPUS
+    return study.asked_by is not None or plan.study == registry.DEFAULT_STUDY

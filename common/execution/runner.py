@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import signal
-import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import msgspec
 
 from dynamometer.common import registry
-from dynamometer.common.ending import takes_signals
+from dynamometer.common.ending import takes_signals, tell
 from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.randomness import seeded_rng
 from dynamometer.common.studies.study import skip_reason
@@ -54,9 +53,9 @@ class Interrupt:
     requested: bool = False
 
     def __enter__(self) -> Self:
-        """Take over SIGINT, where that can be."""
+        """Take over SIGINT, where that can be, unless it is ignored, as a shell's `&` has it."""
         self._previous = signal.getsignal(signal.SIGINT)
-        if takes_signals():
+        if takes_signals() and self._previous is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, self._handle)
         return self
 
@@ -75,7 +74,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        print("stopping after this replicate; once more stops at once", file=sys.stderr)  # noqa: T201  whoever pressed Ctrl-C must see it
+        tell("stopping after this replicate; once more stops at once")
 
 
 class Remaining:

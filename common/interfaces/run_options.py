@@ -44,7 +44,7 @@ from dynamometer.common.interfaces.workload_options import (
     TOTAL_PARTITIONS,
     TRAINING,
 )
-from dynamometer.results.values.cases import DEFAULT_REPLICATES, RIGOROUS_REPLICATES, Protocol
+from dynamometer.results.values.cases import RIGOROUS_REPLICATES, Protocol
 from dynamometer.results.values.workers import Allocator, Caches, StartMethod
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def _count(protocol: Protocol) -> tuple[int, int]:
 
 
 def _replicates(plan: RunPlan, _: Case) -> int | None:
-    usual = {DEFAULT_REPLICATES, RIGOROUS_REPLICATES}
-    return None if _count(plan.protocol) in usual else plan.protocol.replicates
+    """Return how many were made whatever they showed; `None` where that decided of further ones."""
+    least, most = _count(plan.protocol)
+    return least if least == most else None
 
 
 REPLICATES = Valued[int | None](

@@ -19,6 +19,7 @@ from dynamometer.common.interfaces.workload_options import (
     TOTAL_PARTITIONS,
 )
 from dynamometer.results.listing import first_of
+from dynamometer.results.reports.texts import count_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -92,6 +93,10 @@ def select(
     if wanted and not chosen:
         names_wanted = first_of([spec.name for spec in wanted])
         msg = f"the quick selection has none of these: {names_wanted}; leave out --quick"
+        raise NothingSelectedError(msg)
+    if chosen and not part:
+        count = count_text(len(chosen), "model")
+        msg = f"part {index} of {parts} is empty: only {count} were selected; make fewer parts"
         raise NothingSelectedError(msg)
     if not part:
         msg = (

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from dynamometer.dynamo.backends.declared import Declared
     from dynamometer.results.values.cases import Case, RunPlan
 
-CORPUS = "corpus"
-"""The suite of captured graphs."""
-
 _NEVER_CHOSEN = frozenset({NO_BACKEND, "aot_eager", "export", TORCHSCRIPT})
 """What is never faster than eager, and what torch has deprecated."""
 
@@ -132,7 +129,7 @@ def to_be_tuned(plan: RunPlan, *, has_own_arms: bool) -> RunPlan:
     """
     tuning, cases, case = plan.tuning, plan.cases, plan.cases[0]
     assert tuning is not None
-    if plan.suite != CORPUS:  # they would never be compared with what is assembled of graphs
+    if plan.suite != registry.CORPUS:  # models would never be compared with what is assembled
         msg = (
             "--tune decides on graphs of a corpus, which `dynamometer corpus record` makes;"
             " models are decided on by --backend ensemble"
@@ -176,7 +173,7 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str], threads: int
     from dynamometer.common.planning.cases import build_cases
 
     assert plan.tuning is not None
-    source, device = registry.suite(CORPUS), plan.cases[0].device
+    source, device = registry.suite(registry.CORPUS), plan.cases[0].device
     asked = defaults(run_options(of_suites=source.options)).but(TARGET, str(graphs))
     opening = source.opening(asked)
     specs = tuple(
@@ -195,7 +192,7 @@ def graphs_plan(plan: RunPlan, graphs: Path, keys: Collection[str], threads: int
         build_cases(specs, workload),
         study="tuning",
         protocol=_protocol(plan, plan.tuning.budget_s),
-        suite=CORPUS,
+        suite=registry.CORPUS,
         suite_options=opening,
         models=specs,
         threads=threads,
@@ -250,13 +247,16 @@ def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
 
 
 def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
-    """Return a plan of other cases for another study, whose candidates are arms by now."""
+    """Return a plan of other cases for another study, whose candidates are arms by now.
+
+    They run one after the other, whatever the run itself does: threads that share cores with other
+    workers wait asleep, which candidates must not be timed with.
+    """
     assert plan.tuning is not None
     experiments = registry.study(study).experiments(defaults(()))
     tuning = msgspec.structs.replace(plan.tuning, candidates=())
-    return msgspec.structs.replace(
-        plan, cases=tuple(cases), experiments=experiments, tuning=tuning, **fields
-    )
+    fields = {"experiments": experiments, "tuning": tuning, "jobs": 1, **fields}
+    return msgspec.structs.replace(plan, cases=tuple(cases), **fields)
 
 
 def _with_arms(case: Case, arms: Sequence[str]) -> Case:

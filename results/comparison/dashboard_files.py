@@ -7,7 +7,6 @@ off by a quarter (docs/against-dynamobench.md). 0 stands for what is missing.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -46,6 +45,7 @@ _NAME = re.compile(
 """How PyTorch's scripts name a file, and its dashboard reads that name."""
 
 _NEEDED = {"name"}
+_OURS = {"status", "base"}
 _ENDINGS = ("speedup", "accuracy")
 _STATUSES = (
     (re.compile("pass"), Status.PASS),
@@ -175,11 +175,17 @@ def _rows(file: Path) -> list[Row] | None:
     """Return the rows of a file; `None` if it says neither how models ended nor how fast they were.
 
     Raises:
-        StoreError: it can't be read, or has a row without a name.
+        StoreError: it can't be read, has columns of ours, or a row without a name.
     """
     columns, lines = csv_table(file, may_be_pipe=True)
     if not (_NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)):
         return None
+    if _OURS.intersection(columns):  # which say of a case what nobody looks at here
+        msg = (
+            f"{file} has other columns than PyTorch's: compare the run's directory, or what"
+            " --csv-compat writes"
+        )
+        raise StoreError(msg)
     rows: list[Row] = [row for _, row in lines]
     if not all(row.get("name") for row in rows):
         msg = f"{file} has a row without a name"
@@ -193,9 +199,9 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
     if found is None:
         return {}, "compiled"
     known = found.groupdict()
-    arm = known.pop("arm")
-    shapes = "dynamic" if "dynamic" in arm.split("_") else "static"
-    return {**known, "shapes": shapes}, arm
+    words = known.pop("arm").split("_")
+    arm = "_".join(each for each in words if each != "dynamic")
+    return {**known, "shapes": "dynamic" if "dynamic" in words else "static"}, arm
 
 
 def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:
@@ -260,4 +266,8 @@ def _number(row: Row, name: str) -> float | None:
         found = float(row[name])
     except (KeyError, TypeError, ValueError):
         return None
-    return found if math.isfinite(found) else None
+    return found if found == 0 or _LEAST <= found <= _MOST else None
+
+
+_LEAST, _MOST = 1e-18, 1e18
+"""Whatever is measured lies between, and what is made of two such numbers is one."""

@@ -114,9 +114,11 @@ def are_theirs(rows: Rows, tables: Iterable[Table[Any]]) -> bool:
 def file_ending(case: Case, kind: str) -> str:
     """Return how the name of a file ends, which begins with that of an arm.
 
-    `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` is how PyTorch's dashboards parse it.
+    `<arm>_<suite>_<dtype>_<mode>_<device>_<kind>.csv` is how PyTorch's dashboards parse it. Its
+    scripts have `dynamic` behind the arm where inputs are of several sizes.
     """
-    return f"_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
+    shapes = "_dynamic" if case.dynamic else ""
+    return f"{shapes}_{case.suite}_{case.dtype}_{case.mode}_{case.device}_{kind}.csv"
 
 
 def column_of(metric: Metric, value: Callable[[T], float | None]) -> Column[T]:

@@ -73,7 +73,7 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
     return [
         ((one, other), _difference(shift[one], shift[other]))
         for shift in (found_alone, found_in_isolation)
-        for one, other in itertools.combinations(shift, 2)
+        for one, other in itertools.combinations(sorted(shift), 2)  # in each process another order
     ]
 
 

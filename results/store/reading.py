@@ -161,7 +161,9 @@ def csv_rows(path: Path, *, may_be_pipe: bool = False) -> Iterator[tuple[int, li
     import csv  # which most of what reads files doesn't need
     import io
 
-    reader = csv.reader(io.StringIO(file_text(path, may_be_pipe=may_be_pipe), newline=""))
+    # Spreadsheets mark the beginning of a file as UTF-8.
+    text = file_text(path, may_be_pipe=may_be_pipe).removeprefix("\ufeff")
+    reader = csv.reader(io.StringIO(text, newline=""))
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections import defaultdict
 from contextlib import closing
@@ -21,7 +22,7 @@ from dynamometer.common.execution.executor import HandsOver
 from dynamometer.common.execution.executors.of_plugins import made_executor
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.common.planning.estimate import estimate
-from dynamometer.common.planning.tuning import CORPUS, graphs_plan, models_plan, recording_plan
+from dynamometer.common.planning.tuning import graphs_plan, models_plan, recording_plan
 from dynamometer.results.reports.texts import count_text
 from dynamometer.results.store import store
 from dynamometer.results.store.decisions import Decisions, decision_that_counts
@@ -102,7 +103,8 @@ def _tune(
         text = f"{count_text(len(some), 'graph')} {'is' if len(some) == 1 else 'are'} tuned"
         if len(by_threads) > 1 or plan.threads not in {None, threads}:
             text += f" with {count_text(threads, 'thread')}"
-        if stage.run("tuned", text, graphs_plan(plan, graphs, some, threads)) is None:
+        program = f"dynamometer run {shlex.quote(str(graphs))}"
+        if stage.run("tuned", text, graphs_plan(plan, graphs, some, threads), program) is None:
             return False
     return True
 
@@ -112,7 +114,7 @@ def _is_compared(plan: RunPlan, case: Case, model: Recorded) -> bool:
 
     A graph of a corpus is no model: its candidates were timed on it, as a whole.
     """
-    return not model.is_decided and not case.dynamic and plan.suite != CORPUS
+    return not model.is_decided and not case.dynamic and plan.suite != registry.CORPUS
 
 
 def _known(cases: int, recorded: int) -> str:
@@ -216,20 +218,31 @@ class _Stages:
         self._sink = sink
         self._executor: Executor | None = None
 
-    def run(self, name: str, text: str, plan: RunPlan) -> list[Record] | None:
-        """Run a plan; give its records, or `None` if it was interrupted."""
-        study = registry.study(plan.study)
+    def run(
+        self, name: str, text: str, plan: RunPlan, program: str | None = None
+    ) -> list[Record] | None:
+        """Run a plan; give its records, or `None` if it was interrupted.
+
+        Args:
+            name: of its directory.
+            text: what it does.
+            plan: of it.
+            program: what starts a run of its suite, where that isn't the run's own.
+        """
+        study, program = registry.study(plan.study), program or self._manifest.program
         directory = self._free(name)
         run_id = f"{self._manifest.run_id}/{directory.relative_to(self._directory.parent)}"
-        manifest = msgspec.structs.replace(self._manifest, plan=plan, run_id=run_id)
+        manifest = msgspec.structs.replace(
+            self._manifest, plan=plan, run_id=run_id, program=program
+        )
         store.create(directory, manifest)
         forecast = estimate(plan, plan.cases, self._directory.parent.parent)
         click.echo(f"ensemble: {text}, about {duration(forecast.seconds)}", err=True)
-        executor, done = self._next_executor(manifest, directory), False
+        executor, done, interrupt = self._next_executor(manifest, directory), False, Interrupt()
         try:
             with (
                 store.RunStore(directory) as events,
-                Interrupt() as interrupt,
+                interrupt,
                 ProgressLine(
                     len(plan.cases),
                     plan.protocol.replicates,
@@ -243,7 +256,8 @@ class _Stages:
                 done = run(RunInProgress(rest, events, sinks, progress), executor, interrupt)
         except KeyboardInterrupt:
             pass
-        return store.read_records(directory) if done else None
+        # Who interrupts the last replicate of a stage means the run.
+        return store.read_records(directory) if done and not interrupt.requested else None
 
     def _next_executor(self, manifest: Manifest, directory: Path) -> Executor:
         """Return the executor of a stage, which goes on with the processes of the one before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dynamometer.results.comparison.quantities import SPEEDUP
 from dynamometer.results.reports.texts import number_text, pass_rate, speedup_text
 from dynamometer.results.values.comparison import Change
 
@@ -34,6 +35,8 @@ _USUAL = (
     Change.NEWLY_FAILING, Change.SLOWER, Change.NEWLY_PASSING, Change.FASTER, Change.GONE,
     Change.NEW,
 )  # fmt: skip
+
+_OF_SPEEDUPS = {Change.SLOWER, Change.FASTER}
 
 
 def side(found: SideSummary) -> str:
@@ -122,10 +125,13 @@ def shown(comparison: Comparison) -> list[tuple[Change, list[Finding], int]]:
 
 def nothing(comparison: Comparison) -> str | None:
     """Say of which of the usual kinds there is nothing."""
-    absent = [str(each) for each in _USUAL if not comparison.of(each)]
-    return f"nothing {', '.join(absent[:-1])}{' or ' * (len(absent) > 1)}{absent[-1]}" if (
+    is_judged = any(each.metric == SPEEDUP.name and each.judged for each in comparison.counts)
+    asked = _USUAL if is_judged else [each for each in _USUAL if each not in _OF_SPEEDUPS]
+    absent = [str(each) for each in asked if not comparison.of(each)]
+    known = f"nothing {', '.join(absent[:-1])}{' or ' * (len(absent) > 1)}{absent[-1]}" if (
         absent
     ) else None  # fmt: skip
+    return "; ".join(filter(None, [known, None if is_judged else "no speedup was judged"])) or None
 
 
 def gate_line(found: Gate) -> str:

@@ -121,7 +121,9 @@ def _good(part: Part) -> str:
         return f"{passed}."
     verdicts = Counter(each.verdict for each in part.arms if each.verdict)
     unclear = verdicts[Verdict.UNCLEAR]
+    without = sum(each.verdict is None for each in part.arms)
     unknown = f"; {unclear} of {verdicts.total()} {Verdict.UNCLEAR}" if unclear else ""
+    unknown += f"; {without} without a speedup" if without else ""
     return f"{passed}, none is {Verdict.SLOWER} than eager{unknown}."
 
 

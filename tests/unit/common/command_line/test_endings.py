@@ -6,6 +6,7 @@ import errno
 import importlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -91,6 +92,13 @@ class EndedInClosing(Checking):
 def terminated_in_closing(manifest: Manifest, directory: Path) -> FakeExecutor:
     """Make records, and be ended after that."""
     return EndedInClosing(experiments=("accuracy",))
+
+
+def unheard(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Go on when nobody reads standard error any more."""
+    left = select.poll()
+    left.register(2, 0)
+    return _at_the_second(left.poll)
 
 
 def left(manifest: Manifest, directory: Path) -> FakeExecutor:
@@ -362,6 +370,18 @@ def test_a_calibration_without_a_record_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
+def test_a_calibration_that_is_stopped_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Is interrupted, no matter that nothing of it is kept that could be evaluated."""
+    monkeypatch.setattr(Session, "run", lambda *_: ending.ExitCode.INTERRUPTED)
+    assert cli.main(None, ["calibrate", "--only", "alexnet"]) == ending.ExitCode.INTERRUPTED
+    said = capsys.readouterr().err
+    assert "nothing was measured" in said
+    assert "error" not in said
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
 @pytest.mark.slow
 def test_a_module_that_is_missing_at_once(tmp_path: Path) -> None:
     """It is none that is to be installed for us: a fault, and nothing was measured."""
@@ -408,6 +428,24 @@ def test_who_stops_reading_is_told_nothing(words: Sequence[str]) -> None:
     ended = program(*words, stdout=writing, OTHER_COMPLETE="1")  # not what a shell asks with
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (141, "")
+
+
+@pytest.mark.slow
+def test_who_stops_reading_standard_error_ends_a_run(tmp_path: Path) -> None:
+    """As after `2>&1 | grep -m1 alexnet`: what was measured is kept, and no gate has failed."""
+    code = "import sys; from dynamometer.__main__ import main; sys.exit(main())"
+    words = ("run", "torchbench", *WORDS, "--executor", f"{Path(__file__).stem}:unheard")
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "tests", HERE)))
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path}, text=True,
+    ) as ran:  # fmt: skip
+        assert ran.stderr
+        assert any("alexnet" in line for line in ran.stderr)
+        ran.stderr.close()
+        assert ran.wait() == ending.ExitCode.READER_LEFT
+    (directory,) = (tmp_path / "runs").iterdir()
+    assert len(store.read_records(directory)) == 2
 
 
 @pytest.mark.slow

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
 from typing import TYPE_CHECKING, cast
 
 import factories
 import msgspec
 import pytest
-from fakes import FakeExecutor, RecordingSink
+from fakes import FakeExecutor, RecordingSink, send_itself
 
 from dynamometer.common.command_line import begin
 from dynamometer.common.command_line.decisions import preparing
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dynamometer.common.command_line.decisions.sink import DecisionSink
+    from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Manifest
 
 
@@ -71,6 +74,41 @@ def test_one_executor_at_a_time(kind: type[Noted], noted: list[str], tmp_path: P
         assert {each.notes[-1:] for each in records} == {("noted",)}
     stages.close()
     assert (tmp_path / "ensemble" / "notes").read_text().splitlines() == noted
+
+
+def interrupted_in_its_last(manifest: Manifest, directory: Path) -> FakeExecutor:
+    """Be sent what Ctrl-C is while the last replicate of a plan is made."""
+    made = FakeExecutor()
+    count = len(manifest.plan.cases) * manifest.plan.protocol.replicates
+
+    def before(case: Case, replicate: int) -> None:
+        if len(made.executed) == count - 1:
+            send_itself(signal.SIGINT)
+
+    made.before = before
+    return made
+
+
+def test_an_interrupt_in_the_last_replicate_of_a_stage_ends_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As is said, though the stage itself is complete; its records are kept."""
+    executor = f"{__name__}:{interrupted_in_its_last.__name__}"
+    plan = msgspec.structs.replace(factories.plan(), executor=executor)
+    stages = _Stages(factories.manifest(plan), tmp_path, cast("DecisionSink", RecordingSink()))
+    assert stages.run("a", "something is done", plan) is None
+    assert "stopping after this replicate" in capsys.readouterr().err
+    count = len(plan.cases) * plan.protocol.replicates
+    assert len(store.read_records(tmp_path / "ensemble" / "a-1")) == count
+
+
+def test_a_stage_of_another_suite_is_repeated_by_another_program(tmp_path: Path) -> None:
+    """Graphs are run from their corpus, not by the script of the suite they were found in."""
+    program = f"dynamometer run {shlex.quote(str(tmp_path / 'graphs'))}"
+    plan = msgspec.structs.replace(factories.plan(), executor=f"{__name__}:{Noted.__name__}")
+    stages = _Stages(factories.manifest(plan), tmp_path, cast("DecisionSink", RecordingSink()))
+    stages.run("a", "something is done", plan, program)
+    assert store.read_manifest(tmp_path / "ensemble" / "a-1").program == program
 
 
 def test_nobody_else_works_on_a_run_that_is_prepared(

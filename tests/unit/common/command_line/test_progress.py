@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import re
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import factories
 import msgspec
 import pytest
+from fakes import unread_standard_error
 
 from dynamometer.common.command_line import progress as progress_module
 from dynamometer.common.command_line.progress import ProgressLine, duration
@@ -143,3 +145,11 @@ def test_cases_that_are_skipped_at_once_take_no_share(
             progress.record_made(record)
             progress.case_ended(case)
     assert capsys.readouterr().err.splitlines()[-1].endswith("about 1.0 h left")
+
+
+def test_a_reader_that_leaves_is_a_broken_pipe() -> None:
+    """Which the program ends with in its own way; rich would exit, as if a gate had failed."""
+    with ProgressLine(1, 1, 1.0, "replicate {}".format) as progress, unread_standard_error():
+        with pytest.raises(BrokenPipeError):
+            progress.say("nobody reads this")
+        assert sys.stdout.writable()

@@ -14,6 +14,7 @@ import pytest
 from dynamometer.common import registry
 from dynamometer.common.command_line import begin, cli
 from dynamometer.common.execution.repro import single_case_command
+from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.studies.study import skip_reason
 from dynamometer.models.suites.tables import TableSuite
 from dynamometer.results.store.graphs.corpus import Corpus
@@ -165,7 +166,8 @@ def test_the_command_of_a_graph_names_all_its_candidates(
     manifest = planned(["run", str(corpus.folder), "--tune", *named], suite=None)
     (case,) = manifest.plan.cases
     _, *repeated = shlex.split(single_case_command(manifest, case))
-    assert planned(repeated, suite=None).plan.cases == (case,)
+    again = planned(repeated, suite=None).plan
+    assert (again.cases, again.protocol) == ((case,), manifest.plan.protocol)
     assert case.arms[1:] == tuple(backends.split())
 
 
@@ -194,3 +196,23 @@ def test_the_command_of_a_test_case_asks_the_same(
     assert again.cases == (case,)
     assert again.experiments == manifest.plan.experiments
     assert again.protocol == manifest.plan.protocol
+
+
+@pytest.mark.parametrize(
+    ("study", "suite", "is_whole"),
+    [
+        ("recording", "torchbench", True),
+        ("tuning", "torchbench", True),
+        ("tuning", "corpus", False),
+        ("in_pairs", "torchbench", True),
+        ("coverage", "torchbench", False),
+    ],
+)
+def test_what_no_option_asks_for_is_repeated_as_a_whole(
+    study: str, suite: str, *, is_whole: bool
+) -> None:
+    """Models are decided on, and calibrations measured, by a command that says nothing of cases."""
+    experiments = registry.study(study).experiments(defaults(()))
+    manifest = factories.manifest(factories.plan(suite=suite, experiments=experiments))
+    command = single_case_command(manifest, manifest.plan.cases[0])
+    assert (command == manifest.command) is is_whole

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING
 import factories
 import msgspec
 import pytest
-from fakes import FakeExecutor, RecordingObserver, RecordingSink
+from fakes import (
+    FakeExecutor,
+    RecordingObserver,
+    RecordingSink,
+    send_itself,
+    unread_standard_error,
+)
 
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.results.store import store
@@ -415,6 +422,25 @@ def test_ctrl_c_once_asks_and_twice_stops() -> None:
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
     assert "once more stops at once" in done.stderr
+
+
+def test_an_interrupt_that_nobody_is_told_of_lets_the_replicate_end() -> None:
+    """As of `2>&1 | tee log`, where Ctrl-C ends `tee` first."""
+    with Interrupt() as interrupt, unread_standard_error():
+        send_itself(signal.SIGINT)
+        assert interrupt.requested
+
+
+def test_an_interrupt_that_is_ignored_stays_so() -> None:
+    """A shell has what a script starts with `&` ignore the Ctrl-C that is meant for the script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupt() as interrupt:
+            send_itself(signal.SIGINT)
+        assert not interrupt.requested
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_records_hold_what_is_to_be_known_of_all(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def test_no_skip_lifts_every_skip(reason: str | None, *, no_skip: bool) -> None:
             NothingSelectedError,
             "the quick selection has none of these: vgg16; leave out --quick",
         ),
-        (Selection(partition=(0, 9)), NothingSelectedError, "--list alone shows"),
-        (Selection(quick=True, partition=(0, 9)), NothingSelectedError, "--list alone shows"),
+        (Selection(partition=(0, 9)), NothingSelectedError, "part 0 of 9 is empty: only 4 models"),
+        (Selection(quick=True, partition=(0, 9)), NothingSelectedError, "part 0 of 9 is empty"),
     ],
     ids=str,
 )

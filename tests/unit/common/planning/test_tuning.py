@@ -11,7 +11,12 @@ import pytest
 from dynamometer.common.command_line.decisions import preparing
 from dynamometer.common.planning import tuning as tuning_module
 from dynamometer.common.planning.arms import Usable
-from dynamometer.common.planning.tuning import candidates_of, graphs_plan, models_plan
+from dynamometer.common.planning.tuning import (
+    candidates_of,
+    graphs_plan,
+    models_plan,
+    recording_plan,
+)
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import DESCRIPTION, Corpus, write_archive
 from dynamometer.results.values.cases import BASELINE, NO_BACKEND, MatmulPrecision, Mode
@@ -71,19 +76,39 @@ def test_graphs_of_a_gpu_may_be_cuda_graphs(monkeypatch: pytest.MonkeyPatch, mod
         assert found == ("inductor", *freezing, *graphs)
 
 
-def test_graphs_are_tuned_as_the_model_is_run(tmp_path: Path) -> None:
-    """As precisely, and with its threads; or their decisions would hold for another setting."""
-    graphs = Corpus.made(tmp_path)
+def corpus_of_a_graph(folder: Path) -> str:
+    """Make a corpus of a single graph, and return its key."""
+    graphs = Corpus.made(folder)
     key, origin = "1" * 64, Origin(suite="mine", model="net")
     saved = SavedGraph(key=key, origin=origin, ops={"torch.add": 2}, inputs=(), torch="2.13")
     write_archive(graphs.path(key), {DESCRIPTION: msgspec.json.encode(saved)})
     graph = RecordedGraph(key=key, part=Part.INFERENCE, op_count=2, calls=1)
     graphs.add(RecordedModel(origin=origin, graphs=(graph,)))
+    return key
+
+
+def test_graphs_are_tuned_as_the_model_is_run(tmp_path: Path) -> None:
+    """As precisely, and with its threads; or their decisions would hold for another setting."""
+    key = corpus_of_a_graph(tmp_path)
     case = factories.case(arms=(BASELINE, ENSEMBLE), matmul_precision=MatmulPrecision.HIGH)
     tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
     plan = graphs_plan(factories.plan(cases=(case,), tuning=tuning), tmp_path, [key], 3)
     assert [each.matmul_precision for each in plan.cases] == [MatmulPrecision.HIGH]
     assert plan.threads == 3
+
+
+def test_candidates_are_timed_one_case_after_the_other(tmp_path: Path) -> None:
+    """Whatever the run does: where several cases run at once, threads that wait are asleep."""
+    key = corpus_of_a_graph(tmp_path)
+    case = factories.case(arms=(BASELINE, ENSEMBLE))
+    tuning = Tuning(decisions="decisions.sqlite", candidates=CANDIDATES)
+    plan = factories.plan(cases=(case,), tuning=tuning, jobs=2)
+    stages = (
+        recording_plan(plan, tmp_path),
+        graphs_plan(plan, tmp_path, [key], 1),
+        models_plan(plan, {case.id: False}),
+    )
+    assert [each.jobs for each in stages] == [1, 1, 1]
 
 
 def test_graphs_are_tuned_with_the_threads_of_their_models(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 from dynamometer.common.command_line import cli
-from dynamometer.common.execution.repro import single_case_command
 from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import ARMS, IN_ISOLATION, OF_INDUCTOR, PAIRS
 from dynamometer.common.studies.calibration.page import Calibration, write_page
@@ -264,15 +263,6 @@ def test_a_line_is_about_arms_timed_beside_the_baseline() -> None:
     )
     (line,) = STUDY.lines([msgspec.structs.replace(record, arms=failed)])
     assert f"{ARMS[-4]} FAIL" in line
-
-
-def test_a_case_of_a_calibration_can_be_repeated() -> None:
-    """By a command that names the arms."""
-    manifest = factories.manifest(factories.plan(arms=ARMS), program="dynamometer run torchbench")
-    (case,) = manifest.plan.cases
-    command = single_case_command(manifest, case)
-    assert command.startswith("dynamometer run torchbench --only alexnet")
-    assert all(f"--backend {arm}" in command for arm in ARMS if arm != BASELINE)
 
 
 def test_a_tenth_of_the_width_takes_a_hundred_times_the_seconds() -> None:

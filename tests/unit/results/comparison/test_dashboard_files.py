@@ -8,9 +8,12 @@ import pytest
 from dynamometer.results.comparison.compare import compare
 from dynamometer.results.comparison.dashboard_files import read_files
 from dynamometer.results.comparison.entries import of_arms
-from dynamometer.results.comparison.sides import of_arm, of_run
+from dynamometer.results.comparison.sides import of_arm, of_cases, of_run
+from dynamometer.results.exports.pytorch_csv import csv_text
+from dynamometer.results.reports.arms.rows import closing_rows, rows
 from dynamometer.results.reports.comparison.markdown import markdown
 from dynamometer.results.reports.comparison.text import text
+from dynamometer.results.statistics.summary import summarize_case
 from dynamometer.results.store.bounds import name_in_file
 from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values.cases import BASELINE
@@ -65,18 +68,62 @@ def test_a_file_of_theirs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "suite", "shapes"),
+    ("name", "arm", "suite", "shapes"),
     [
-        ("inductor_dynamic_timm_models_float32_inference_cpu", "timm_models", "dynamic"),
-        ("inductor_no_cudagraphs_huggingface_amp_fp16_training_cuda", "huggingface", "static"),
-        ("aot_eager_torchbench_bfloat16_inference_cpu_x86_zen", "torchbench", "static"),
-        ("inductor_mine_float32_inference_cpu", "mine", "static"),
+        ("a_dynamic_timm_models_float32_inference_cpu", "a", "timm_models", "dynamic"),
+        ("a_no_b_huggingface_amp_fp16_training_cuda", "a_no_b", "huggingface", "static"),
+        ("a_b_torchbench_bfloat16_inference_cpu_x86_zen", "a_b", "torchbench", "static"),
+        ("a_mine_float32_inference_cpu", "a", "mine", "static"),
     ],
 )
-def test_names_of_files(tmp_path: Path, name: str, suite: str, shapes: str) -> None:
+def test_names_of_files(tmp_path: Path, name: str, arm: str, suite: str, shapes: str) -> None:
     """Whatever the arm is called."""
     (entry,) = read_files(performance(tmp_path, "cpu,m,1,1.5,1,1,1,1,1,1,1,1", name=name)).entries
+    assert entry.arm == arm
     assert (entry.identity["suite"], entry.identity["shapes"]) == (suite, shapes)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_run_beside_its_own_files(tmp_path: Path, *, dynamic: bool) -> None:
+    """They are of the same cases, also where inputs are of several sizes."""
+    case = factories.case(dynamic=dynamic)
+    records = [factories.measured_record(case, replicate=each) for each in range(3)]
+    for each in rows(summarize_case(records), compatible=True):
+        (tmp_path / each.file).write_text(csv_text(each.columns, each.rows))
+    run = of_cases("run", factories.manifest(factories.plan(cases=(case,))), [records], of_arms)
+    found = compare(run, read_files(tmp_path))
+    (judged,) = (each for each in found.counts if each.metric == "speedup")
+    assert (judged.judged, judged.worse, judged.better) == (1, 0, 0)
+
+
+def test_tables_of_ours_are_no_such_files(tmp_path: Path) -> None:
+    """Their other columns say what counts for nothing; so they are not taken for PyTorch's."""
+    case = factories.case(arms=(BASELINE, "inductor", "ts"))
+    records = [factories.measured_record(case, replicate=each) for each in range(3)]
+    tables = [each for each in closing_rows([summarize_case(records)]) if each.rows]
+    assert len(tables) > 2
+    for number, each in enumerate(tables):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / each.file).write_text(csv_text(each.columns, each.rows))
+        with pytest.raises(StoreError, match="other columns than PyTorch's"):
+            read_files(folder)
+
+
+@pytest.mark.parametrize("value", ["1e308", "1e-308", "-1.5"])
+def test_what_nobody_measures_is_missing(tmp_path: Path, value: str) -> None:
+    """A ratio of two such numbers may be none; nothing has a speedup below 0."""
+    path = performance(tmp_path, f"cpu,m,1,{value},{value},1,1,1,1,1,1,1")
+    (entry,) = read_files(path).entries
+    assert not {"speedup", "latency", "eager_latency"} & entry.quantities.keys()
+
+
+def test_a_file_that_a_spreadsheet_has_written(tmp_path: Path) -> None:
+    """With a mark at its beginning that says it is UTF-8."""
+    path = performance(tmp_path, "cuda,m,1,1.5,1,1,1,1,1,1,1,1", name="any")
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    (entry,) = read_files(path).entries
+    assert entry.identity["device"] == "cuda"
 
 
 def test_each_arm_of_files_has_an_eager_of_its_own(tmp_path: Path) -> None:

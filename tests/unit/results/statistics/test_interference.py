@@ -67,6 +67,16 @@ def test_small_shifts_are_seen_in_several_replicates() -> None:
     assert disturbed(shifted, shifted, shifted)
 
 
+def test_the_order_of_measurements_changes_nothing() -> None:
+    """Which is drawn anew in each replicate: the same arms are meant."""
+    shifted = two_arms((1.0,) * 10, (1.04,) * 30)
+    turned = shifted[::-1]
+    assert disturbed(shifted, turned, shifted)
+    assert disturbed(turned, shifted, turned)
+    steady = two_arms((1.0,) * 10, (1.0,) * 30)
+    assert not disturbed(steady, steady[::-1], steady)
+
+
 def test_replicates_that_contradict_each_other_say_nothing() -> None:
     """What comes and goes is the machine."""
     found = [two_arms((1.0,) * 10, (beside,) * 30) for beside in (1.3, 1.0, 0.8)]

@@ -271,6 +271,12 @@ def test_nothing_to_look_at_says_no_more_than_is_known() -> None:
     assert run.part.groups[0].pass_rate is None
     (run,) = msgspec.convert(json_of(page([run_of(replicates())]), "data"), PageData).runs
     assert run.good == "Nothing: 1 of 1 passed, none is SLOWER than eager."
+    lost = factories.record(
+        factories.case("a"),
+        absent=(Absence(metric="latency", arm="inductor", reason="no time"),),
+    )
+    (run,) = msgspec.convert(json_of(page([run_of([lost])]), "data"), PageData).runs
+    assert run.good.endswith("passed, none is SLOWER than eager; 1 without a speedup.")
 
 
 def test_whole_numbers_are_whole() -> None:
