@@ -39,8 +39,14 @@ _FEWEST_SERIES = 3
 
 def scatters(records: Iterable[Record], arm: str, base: str = BASELINE) -> Iterator[Scatter]:
     """Return of each case in which two arms were timed twice or more how far replicates differ."""
-    passed = [each for each in records if each.outcome.status is Status.PASS]
+    passed = [each for each in records if _passed(each, (base, arm))]
     return filter(None, (pair_scatter(own, (base, arm)) for own in by_case(passed)))
+
+
+def _passed(record: Record, pair: tuple[str, str]) -> bool:
+    """Return whether two arms did, whatever became of others beside them."""
+    ends = {each.arm: each.outcome.status for each in record.arms}
+    return all(ends.get(arm, record.outcome.status) is Status.PASS for arm in pair)
 
 
 def shared(cases: Sequence[CaseSummary]) -> list[CaseSummary]:

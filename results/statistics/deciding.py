@@ -60,7 +60,8 @@ def _holds_alone(base: str, arm: str, records: Sequence[Record]) -> bool:
     It is asked where their ratio in blocks is another one than alone. Alone it has to be faster by
     more than ratios differ by where nothing disturbs them.
     """
-    own = [of_pair(each, (base, arm)) for each in _with_arm(arm, records)]
+    together = _with_arm(base, _with_arm(arm, records))
+    own = [of_pair(each, (base, arm)) for each in together]
     if not interfere(own):
         return True
     base_s, arm_s = (

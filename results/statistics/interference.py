@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from dynamometer.results.statistics.significance import SIGNIFICANT_P, Replicate, moderated, ratio
@@ -18,7 +18,7 @@ from dynamometer.results.values.metrics import LATENCY, LATENCY_ALONE, LATENCY_I
 from dynamometer.results.values.records import BetweenProcessSd
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from dynamometer.results.values.records import Measurement
 
@@ -60,21 +60,26 @@ def shifts(measurements: Iterable[Measurement], disturbed: Collection[int] = ())
     """
     found = list(measurements)
     beside = {
-        each.arm: _log_means(each, disturbed) for each in found if each.metric == LATENCY.name
+        each.arm: means
+        for each in found
+        if each.metric == LATENCY.name and (means := _log_means(each, disturbed))
     }
-    beside = {arm: values for arm, values in beside.items() if values}
     alone, isolated = (_by_arm(found, each.name) for each in (LATENCY_ALONE, LATENCY_ISOLATED))
-    found_alone = {arm: _shift_alone(beside[arm], alone[arm]) for arm in beside if arm in alone}
-    found_in_isolation = {
-        arm: _shift_in_isolation(beside[arm], isolated[arm])
-        for arm in beside
-        if beside.keys() <= isolated.keys()
-    }
+    ways = [(alone, _shift_alone)]
+    if beside.keys() <= isolated.keys():
+        ways.append((isolated, _shift_in_isolation))
     return [
-        ((one, other), _difference(shift[one], shift[other]))
-        for shift in (found_alone, found_in_isolation)
-        for one, other in itertools.combinations(sorted(shift), 2)  # in each process another order
+        ((one, other), _difference(shift(ours, elsewhere[one]), shift(theirs, elsewhere[other])))
+        for one, other in itertools.combinations(sorted(beside), 2)  # in each process another order
+        if (shared := beside[one].keys() & beside[other].keys())
+        for ours, theirs in [(_of(beside[one], shared), _of(beside[other], shared))]
+        for elsewhere, shift in ways
+        if elsewhere.keys() >= {one, other}
     ]
+
+
+def _of(means: Mapping[int, float], blocks: Collection[int]) -> list[float]:
+    return [mean for block, mean in means.items() if block in blocks]
 
 
 def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
@@ -82,16 +87,18 @@ def disturb_each_other(replicates: Sequence[Shifts]) -> bool:
 
     The test of speedups (`significance.moderated`), and beyond 2 %. Where the machine's speed
     varies, so do the shifts from replicate to replicate, by up to twenty times what is assumed: so
-    several of them must say it by themselves, too, if only at the usual 5 %.
+    several of them must say it by themselves, too, if only at the usual 5 %. A replicate that has
+    no shift of two arms says nothing against it.
     """
     by_pair: defaultdict[tuple[str, str], list[Replicate]] = defaultdict(list)
     for found in replicates:
         for pair, shift in found:
             by_pair[pair].append(shift)
+    telling = Counter(pair for found in replicates for pair in {pair for pair, _ in found})
     level = _WRONGLY / max(1, len(by_pair))
     return any(
-        _is_certain(found, level) and (len(replicates) == 1 or _says_so_itself(found))
-        for found in by_pair.values()
+        _is_certain(found, level) and (telling[pair] == 1 or _says_so_itself(found))
+        for pair, found in by_pair.items()
     )
 
 
@@ -158,11 +165,11 @@ def _by_arm(measurements: Iterable[Measurement], metric: str) -> dict[str, list[
     found: defaultdict[str, list[float]] = defaultdict(list)
     for each in measurements:
         if each.metric == metric:
-            found[each.arm] += _log_means(each)  # isolated runs come one by one
+            found[each.arm] += _log_means(each).values()  # isolated runs come one by one
     return {arm: values for arm, values in found.items() if values}
 
 
-def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list[float]:
+def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> dict[int, float]:
     """Return the log of the mean latency of each block; nothing of samples that are of none.
 
     The mean, as it is the same however many calls make a sample, which differs alone and beside a
@@ -172,4 +179,6 @@ def _log_means(measurement: Measurement, left_out: Collection[int] = ()) -> list
     for block, sample in zip(measurement.blocks, measurement.samples, strict=False):
         if block not in left_out:
             by_block[block].append(sample)
-    return [math.log(math.fsum(samples) / len(samples)) for samples in by_block.values()]
+    return {
+        block: math.log(math.fsum(samples) / len(samples)) for block, samples in by_block.items()
+    }

@@ -14,7 +14,7 @@ from dynamometer.common.execution.preparation.experiments import FILL, TOOLCHAIN
 from dynamometer.common.interfaces.messages import Findings
 from dynamometer.common.studies.experiment import Experiment, WorkerSpec
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import PASSED, ArmResult, Status
+from dynamometer.results.values.records import PASSED, Absence, ArmResult, Status
 
 if TYPE_CHECKING:
     from dynamometer.results.values.cases import RunPlan
@@ -86,6 +86,14 @@ def test_arms_have_isolated_runs_only_if_they_disturb_each_other(plan: RunPlan) 
     assert experiment.processes(case, plan, 0, [calm]) == ()
     busy = msgspec.structs.replace(DISTURBING, disturbed_blocks=(0, 1, 2))
     assert experiment.processes(case, plan, 0, [busy]) == ()
+    longer_alone = [
+        factories.measurement(each.metric, each.arm, each.samples * 5, tuple(range(20)))
+        if each.metric == "latency_alone"
+        else each
+        for each in DISTURBING.measurements
+    ]
+    busy = msgspec.structs.replace(busy, measurements=tuple(longer_alone))
+    assert experiment.processes(case, plan, 0, [busy]) == ()
     runs = experiment.processes(case, plan, 0, [DISTURBING])
     order = [arm for process in runs for arm in process.arms]
     assert order[:3] == order[:2:-1]
@@ -133,3 +141,18 @@ def test_the_speedup_says_what_is_missing_after_a_failure() -> None:
         ("ts", "compile_time"),
     ]
     assert {each.reason for each in absent} == {outcome.reason}
+
+
+def test_the_speedup_keeps_what_a_worker_said_of_what_is_missing() -> None:
+    """It knows more than can be seen of its findings, where another arm failed."""
+    bad = factories.failure()
+    results = [
+        ArmResult(arm=arm, outcome=bad if arm == "ts" else PASSED)
+        for arm in (BASELINE, "inductor", "ts")
+    ]
+    said = Absence(metric="compile_time", arm="inductor", reason="it was compiling all the time")
+    timed = [factories.measurement("latency", arm) for arm in (BASELINE, "inductor")]
+    findings = Findings(outcome=bad, arms=tuple(results), measurements=tuple(timed), absent=(said,))
+    absent = experiment_of("speedup", "speedup").salvage(findings, ARMS).absent
+    assert [each.reason for each in absent if each.arm == "inductor"] == [said.reason]
+    assert [each.metric for each in absent if each.arm == "ts"] == ["latency", "compile_time"]

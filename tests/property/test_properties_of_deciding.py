@@ -208,6 +208,16 @@ def test_what_is_preferred_does_not_give_way_where_it_is_slowed_down() -> None:
     assert choose([disturbed({**own, ASSEMBLED: 0.65}, {**own, ASSEMBLED: 0.65})], ASSEMBLED) == "a"
 
 
+def test_rounds_without_what_is_preferred_say_nothing_against_it() -> None:
+    """It was slowed down in the one round it had; its rivals go on without it."""
+    own, beside = {BASELINE: 2.0, "a": 0.97, "b": 1.0}, {BASELINE: 2.0, "a": 1.15, "b": 1.0}
+    first = disturbed(own, beside)
+    later = disturbed({BASELINE: 2.0, "b": 1.0}, {BASELINE: 2.0, "b": 1.0})
+    assert choose([first], "a") == "a"
+    rounds = [first, *(msgspec.structs.replace(later, replicate=each) for each in (1, 2))]
+    assert choose(rounds, "a") == "a"
+
+
 def test_seconds_are_of_a_call_where_steps_have_several() -> None:
     """A graph is called on its inputs and on fresh ones in each step."""
     records = [record({"a": 0.5, "b": 2.0, "c": 1.0, ASSEMBLED: 1.0}, {}, 0)]

@@ -14,7 +14,7 @@ from dynamometer.results.statistics.interference import (
     shifts,
 )
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.metrics import LATENCY_ISOLATED
+from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,12 @@ class Isolated:
 def _disturb_each_other(found: Sequence[Findings]) -> bool:
     """Return whether arms do, of blocks most of which nothing else disturbed."""
     for part in found:
-        blocks = {block for each in part.measurements for block in each.blocks}
+        blocks = {
+            block
+            for each in part.measurements
+            if each.metric == LATENCY.name  # those of arms alone are counted by themselves
+            for block in each.blocks
+        }
         too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
         shifted = shifts(part.measurements, part.disturbed_blocks)
         if not too_many and disturb_each_other([shifted]):

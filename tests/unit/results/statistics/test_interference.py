@@ -77,6 +77,27 @@ def test_the_order_of_measurements_changes_nothing() -> None:
     assert not disturbed(steady, steady[::-1], steady)
 
 
+def test_replicates_that_know_nothing_contradict_nothing() -> None:
+    """As where calls alone were disturbed: one that does know is as certain as by itself."""
+    shifted = two_arms((1.0,) * 10, (1.3,) * 30)
+    untold = [each for each in shifted if each.metric == BESIDE]
+    assert disturbed(shifted)
+    assert disturbed(shifted, untold, untold)
+    assert not disturbed(untold, untold)
+
+
+def test_arms_are_compared_in_the_blocks_they_share() -> None:
+    """Those of a calibration have some of their own, at other moments of the machine."""
+    slow = range(30, 60)
+    one = [bursts(ALONE, *[1.0] * 10), bursts(BESIDE, *[1.0] * 30, *[1.5] * 30)]
+    first = factories.measurement(BESIDE, "first", (0.5,) * 30, tuple(range(30)))
+    last = factories.measurement(BESIDE, "last", (0.75,) * 30, tuple(slow))
+    others = [bursts(ALONE, *[0.5] * 10, arm=arm) for arm in ("first", "last")]
+    found = shifts([*one, first, last, *others])
+    assert [pair for pair, _ in found] == [(BASELINE, "first"), (BASELINE, "last")]
+    assert [round(each.value, 6) for _, each in found] == [0.0, 0.0]
+
+
 def test_replicates_that_contradict_each_other_say_nothing() -> None:
     """What comes and goes is the machine."""
     found = [two_arms((1.0,) * 10, (beside,) * 30) for beside in (1.3, 1.0, 0.8)]

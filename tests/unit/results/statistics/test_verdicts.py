@@ -13,7 +13,7 @@ from dynamometer.results.statistics.significance import Verdict
 from dynamometer.results.statistics.summary import CaseSummary, summarize_case
 from dynamometer.results.statistics.verdicts import judge
 from dynamometer.results.values.cases import BASELINE
-from dynamometer.results.values.records import ASSUMED_SD, BetweenProcessSd
+from dynamometer.results.values.records import ASSUMED_SD, PASSED, ArmResult, BetweenProcessSd
 
 ARMS = (BASELINE, "inductor", "ts")
 
@@ -103,6 +103,20 @@ def test_a_spread_is_learnt_from_replicates() -> None:
     found = learnt([each for records in runs for each in scatters(records, "ts")])
     assert 0.009 < found.sd_log < 0.011
     assert found.df <= ASSUMED_SD.df + 4 * 2.0  # worth no more than what it was learnt from
+
+
+def test_an_arm_that_fails_keeps_nothing_of_the_others_from_being_learnt() -> None:
+    """Nor is anything learnt of the one that failed."""
+    failed = tuple(
+        ArmResult(arm=arm, outcome=factories.failure() if arm == "ts" else PASSED) for arm in ARMS
+    )
+    records = [
+        msgspec.structs.replace(each, outcome=factories.failure(), arms=failed)
+        for name in "abc"
+        for each in measured(name, 0.008, 0.009).records
+    ]
+    assert len(list(scatters(records, "inductor"))) == 3
+    assert not list(scatters(records, "ts"))
 
 
 def test_nothing_is_learnt_from_single_replicates_or_disturbed_ones() -> None:
