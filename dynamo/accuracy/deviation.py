@@ -76,7 +76,8 @@ def multiples_of(dtype: torch.dtype) -> Multiples:
 
 SURPRISE_MULTIPLE = 4.0
 """As many elements as surprised in any run may be off by this many times the greatest surprise
-(`Spread.surprises`)."""
+(`Spread.surprises`), and of a leaf that is mostly rounding by what any element was off by: there,
+which ones come alive is chance."""
 
 STEP_MULTIPLE = 2.0
 """What rests in all runs may be off by this many times what anything moved by, where most rest:
@@ -242,9 +243,11 @@ class Deviation:
             over = self.distance.elements > allowed + rounding
             return self._worst(over, allowed + rounding) if bool(over.any()) else None
         usual, multiple = self.spread.usual(self.centre), self.multiples.element
+        anywhere = 0.0
         if self.rounding_share > LARGEST_MEAN_SQUARE:
             usual = usual.clamp_min(self.spread.usual_of_all())  # whatever their magnitude
             multiple = IN_FLOAT32.element  # few are far off, as in any chaotic network
+            anywhere = float(self.spread.largest.max())  # which these are is chance
         rounding = torch.maximum(self.spread.largest, usual)
         steps = STEP_MULTIPLE * self.spread.farthest_at_rest()
         most = allowed + torch.minimum(multiple * rounding, steps)
@@ -252,10 +255,9 @@ class Deviation:
         if not bool(over.any()):
             return None
         surprises = self.spread.surprises(usual)
-        least = max(multiple, self.multiples.surprise)
-        as_many = int(over.sum()) <= int((surprises > least).sum())
-        farthest = SURPRISE_MULTIPLE * float(surprises.max())
-        too_far = self.distance.elements > allowed + farthest * rounding
+        as_many = int(over.sum()) <= int((surprises > self.multiples.surprise).sum())
+        farthest = SURPRISE_MULTIPLE * float(surprises.max()) * rounding
+        too_far = self.distance.elements > allowed + farthest.clamp_min(anywhere)
         return None if as_many and not bool(too_far.any()) else self._worst(over, most)
 
     def _least(self) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dynamometer.dynamo.backends.programs import build_of, export, program_of
+from dynamometer.dynamo.backends.graphs import as_key
+from dynamometer.dynamo.backends.programs import Given, ViewOf, build_of, export, program_of
 from dynamometer.dynamo.backends.unsupported import refuse_training
 from dynamometer.dynamo.private import offered
 
@@ -43,6 +44,8 @@ class ExportedModule:
         self._out_spec = out_spec
         self._names = tuple(kwargs)
         self._program = program_of(exported, flat)
+        views = (each.base for each in self._program.results if isinstance(each, ViewOf))
+        self._viewed = {base.index for base in views if isinstance(base, Given)}
         self._compute = build_of(self._program, build)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -62,7 +65,7 @@ class ExportedModule:
 
     def _check(self, flat: list[Any]) -> None:
         for index, value in self._program.constants:
-            if type(flat[index]) is not type(value) or flat[index] != value:
+            if as_key(flat[index]) != as_key(value):
                 msg = f"the module was exported for input {index} = {value!r}, not {flat[index]!r}"
                 raise ValueError(msg)
         for feed, example in zip(self._program.feeds, self._program.examples, strict=True):
@@ -70,12 +73,15 @@ class ExportedModule:
                 continue
             found = flat[feed]
             if found.shape != example.shape or found.dtype != example.dtype:
-                msg = (
-                    f"the module was exported for input {feed} of {_form(example)}, not of "
-                    f"{_form(found)}"
-                )
-                raise ValueError(msg)
+                raise ValueError(_otherwise(feed, _form(example), _form(found)))
+            if feed in self._viewed and found.stride() != example.stride():
+                strides = (f"strides {each.stride()}" for each in (example, found))
+                raise ValueError(_otherwise(feed, *strides))
 
 
 def _form(tensor: torch.Tensor) -> str:
     return f"{tensor.dtype} {tuple(tensor.shape)}"
+
+
+def _otherwise(feed: int, exported: str, found: str) -> str:
+    return f"the module was exported for input {feed} of {exported}, not of {found}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from dynamometer.dynamo.backends.compilers import WholeModel
@@ -49,13 +50,17 @@ def _traced(
     """Trace and freeze a module, and finish what comes of it.
 
     Inputs by name are traced by their places: of a module that takes any, as what wraps another
-    does, TorchScript knows no names.
+    does, TorchScript knows no names. Numbers, texts and None, which it can't trace, are constants.
     """
-    if not kwargs:
+    names, given = list(kwargs), (*args, *kwargs.values())
+    constants = {index: value for index, value in enumerate(given) if isinstance(value, _PLAIN)}
+    if not kwargs and not constants:
         return _finished(finish, module, args)
     from torch import nn
 
-    names, count = list(kwargs), len(args)
+    from dynamometer.dynamo.backends.graphs import as_key
+
+    places = [index for index in range(len(given)) if index not in constants]
 
     class ByPosition(nn.Module):
         def __init__(self) -> None:
@@ -63,15 +68,26 @@ def _traced(
             self.module = module
             self.training = module.training
 
-        def forward(self, *given: Any) -> Any:
-            return self.module(*given[:count], **dict(zip(names, given[count:], strict=True)))
+        def forward(self, *traced: Any) -> Any:
+            known = {**constants, **dict(zip(places, traced, strict=True))}
+            every = [known[index] for index in range(len(given))]
+            named = zip(names, every[len(args) :], strict=True)
+            return self.module(*every[: len(args)], **dict(named))
 
-    finished = _finished(finish, ByPosition(), (*args, *kwargs.values()))
+    finished = _finished(finish, ByPosition(), tuple(given[index] for index in places))
 
     def call(*positional: Any, **named: Any) -> Any:
-        return finished(*positional, *(named[name] for name in names))
+        every = (*positional, *(named[name] for name in names))
+        for index, value in constants.items():
+            if as_key(every[index]) != as_key(value):
+                msg = f"the module was traced for input {index} = {value!r}, not {every[index]!r}"
+                raise ValueError(msg)
+        return finished(*(every[index] for index in places))
 
     return call
+
+
+_PLAIN = (NoneType, bool, int, float, complex, str)
 
 
 def _finished(

@@ -9,7 +9,7 @@ import torch
 from torch import fx, nn
 
 from dynamometer.dynamo.backends.compilers import ThroughDynamo
-from dynamometer.dynamo.backends.graphs import as_key, put_weights
+from dynamometer.dynamo.backends.graphs import MOST_VARIANTS, as_key, put_weights
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.placeholders import is_of_dynamo, is_weight, placeholders
 from dynamometer.dynamo.private import private
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dynamometer.dynamo.backends.backends import Backend
-
-_MOST_VARIANTS = 64
-"""Sets of weights, and sizes, that one graph is compiled for, as of the layers of a model."""
 
 
 def compile_graph(
@@ -94,7 +91,7 @@ class WithWeightsInside:
             compiled = self._backend.compile(self._module(weights), tuple(others), {})
         except Exception as error:  # whatever a backend raises
             raise NotCompiledError(error) from error
-        self._variants = [(weights, sizes, compiled), *self._variants[: _MOST_VARIANTS - 1]]
+        self._variants = [(weights, sizes, compiled), *self._variants[: MOST_VARIANTS - 1]]
         return compiled(*others)
 
     def _module(self, weights: Sequence[torch.Tensor]) -> fx.GraphModule:

@@ -43,6 +43,9 @@ _SOURCES = re.compile(r" # .*$", re.MULTILINE)
 _MOST_DEEP = 40
 _MOST_ITEMS = 10_000
 """Of a container; of what comes after them only the number counts."""
+_WHOLE = "biu"
+"""Kinds of NumPy's arrays of truth values and whole numbers: sizes and places, which a model may be
+built by, where others are weights."""
 _HOOKS = re.compile(r"_hooks(_\w+)?$")
 """Attributes of modules that are dictionaries by numbers which go up through a whole process."""
 _OF_MODULES = frozenset({"_parameters", "_buffers", "_modules", "_compiled_call_impl", "training"})
@@ -119,7 +122,7 @@ class Describer:
                 else [name, self.module(each)]
                 for name, each in value.named_modules()
             ]  # fmt: skip
-            return [own, tensors_of(value)]
+            return [own, tensors_of(value), sharing_of(value)]
         if isinstance(value, type):
             return ["class", _name(value)]
         found = (
@@ -143,7 +146,9 @@ class Describer:
                     return [len(value)]
                 return [sorted(msgspec.json.encode(inner(each)).decode() for each in value)]
             case np.ndarray():
-                return [list(value.shape), str(value.dtype)]
+                is_setting = value.dtype.kind in _WHOLE and value.size <= _MOST_ITEMS
+                values = value.tolist() if is_setting else None
+                return [list(value.shape), str(value.dtype), values]
         return []
 
     def _of_callable(self, value: Any, *, of_function: bool) -> list[Any]:
@@ -281,6 +286,22 @@ def tensors_of(module: nn.Module) -> list[Any]:
     return [
         [[name, kind_of(each)] for name, each in module.named_parameters()],
         [[name, kind_of(each)] for name, each in module.named_buffers()],
+    ]
+
+
+def sharing_of(module: nn.Module) -> list[Any]:
+    """Describe which modules, parameters and buffers of a module are the same one."""
+    first: dict[int, int] = {}
+
+    def number(part: object) -> int | None:
+        return None if part is None else first.setdefault(id(part), len(first))
+
+    # Of a scripted one its graph says that; it makes its parts anew whenever it is asked.
+    return [
+        [[name, number(part)] for name, part in vars(each)[kind].items()]
+        for each in module.modules()
+        if not isinstance(each, torch.jit.ScriptModule)
+        for kind in ("_modules", "_parameters", "_buffers")
     ]
 
 

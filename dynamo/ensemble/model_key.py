@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import torch
 
-from dynamometer.dynamo.ensemble.described import Describer, kind_of, tensors_of
+from dynamometer.dynamo.ensemble.described import Describer, kind_of, sharing_of, tensors_of
 from dynamometer.dynamo.trees import tree_leaves
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-_VERSION = "model 4"
+_VERSION = "model 5"
 """Keys of another version are other keys."""
 
 
@@ -44,8 +44,8 @@ def model_key(
 
     Of each module the class with the code of its methods, settings, attributes, hooks, and what
     its functions refer to are in it, as far as that stands in the same file; of inputs also how
-    they are nested. Of tensors it is the kind, never values. It is asked for before anything of
-    the model is captured, so that keys of graphs are not in it.
+    they are nested. Of tensors it is the kind, never values, and which are the same one. It is
+    asked for before anything of the model is captured, so that keys of graphs are not in it.
 
     Args:
         module: in the mode it is run in, not called so far: it may keep what it computes.
@@ -59,6 +59,7 @@ def model_key(
         torch.is_grad_enabled(),
         [[name, *described.module(each)] for name, each in module.named_modules()],
         tensors_of(module),
+        sharing_of(module),
         *_of_call(described, args, kwargs),
         *(part for each in others for part in _of_call(described, each.args, each.kwargs)),
     ]

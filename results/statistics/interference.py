@@ -127,13 +127,11 @@ def _shift_alone(beside: list[float], alone: list[float]) -> Replicate:
     return Replicate(value, _usual_deviation(segments), len(segments) - 1.0)
 
 
-def _shift_in_isolation(beside: list[float], isolated: list[float]) -> Replicate:
-    value = statistics.median(beside) - statistics.median(isolated)
-    if len(isolated) == 1:
+def _shift_in_isolation(beside: list[float], alone: list[float]) -> Replicate:
+    value = statistics.median(beside) - statistics.median(alone)
+    if len(alone) == 1:
         return Replicate(value)
-    return Replicate(
-        value, statistics.stdev(isolated) / math.sqrt(len(isolated)), len(isolated) - 1.0
-    )
+    return Replicate(value, statistics.stdev(alone) / math.sqrt(len(alone)), len(alone) - 1.0)
 
 
 def _usual_deviation(values: list[float]) -> float:

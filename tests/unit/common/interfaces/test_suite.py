@@ -62,3 +62,23 @@ def test_what_cant_be_copied_is_said() -> None:
         model.file = file
         with pytest.raises(TypeError, match=r"can't be copied, and each arm needs .*TextIOWrapper"):
             LoadedModel(module=model).copy()
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_copy_of_a_scripted_module_can_be_trained(*, is_frozen: bool) -> None:
+    """Its parameters are its own, and no results of the original's."""
+    part = torch.jit.script(nn.Linear(2, 2))
+    part.weight.requires_grad_(not is_frozen)
+    original = nn.Sequential(part, nn.Linear(2, 2))
+    copied = LoadedModel(module=original, args=(torch.ones(2),)).copy().module
+    trained = [each.requires_grad for each in original.parameters()]
+    assert [each.requires_grad for each in copied.parameters()] == trained
+    assert all(each.is_leaf for each in copied.parameters())
+    before = [each.clone() for each in original.parameters()]
+    copied(torch.ones(2)).sum().backward()
+    torch.optim.SGD(copied.parameters(), lr=1.0).step()
+    assert all(each.grad is None for each in original.parameters())
+    for known, now, own in zip(before, original.parameters(), copied.parameters(), strict=True):
+        assert torch.equal(known, now)
+        assert torch.equal(own, now) is not own.requires_grad

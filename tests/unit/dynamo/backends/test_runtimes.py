@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -240,6 +241,8 @@ def test_written_weights_are_followed(name: str) -> None:
     call(x)
     module.weight.mul_(2)
     assert_same(call(x), module(x))
+    module.weight.data = torch.ones(2, 3)
+    assert_same(call(x), module(x))
 
 
 class Layers(nn.Module):
@@ -264,6 +267,22 @@ def test_a_graph_of_several_layers_has_each_ones_weights(name: str) -> None:
     module, x = Layers(), torch.randn(4, 3)
     call = compiled(name, module, x)
     assert_same((call(x), call(x)), (module(x), module(x)))
+
+
+class Scales(nn.Module):
+    """Takes a number."""
+
+    def forward(self, x: torch.Tensor, scale: float) -> torch.Tensor:
+        """Compute something."""
+        return x * scale
+
+
+class Turns(nn.Module):
+    """Gives a view of its input, and something that is computed."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Compute something."""
+        return x.t(), x + 1
 
 
 class Sized(nn.Module):
@@ -296,6 +315,22 @@ def test_other_inputs_than_it_was_exported_for_are_refused(name: str) -> None:
         call((one.double(), two), scale=torch.ones(3))
     with pytest.raises(ValueError, match="exported for inputs"):
         call((one, two, one), scale=torch.ones(3))
+    call = compiled(name, Scales(), one, math.nan)
+    assert bool(call(two, math.nan).isnan().all())
+    with pytest.raises(ValueError, match=r"input 1 = nan, not 1\.0"):
+        call(two, 1.0)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@torch.no_grad()
+def test_other_strides_are_refused_where_a_result_is_a_view(name: str) -> None:
+    """It would be a view of other elements; a copy has those of eager."""
+    given = torch.randn(3, 3)
+    call = compiled(name, Turns(), given)
+    assert_same(call(given + 1), Turns()(given + 1))
+    for other in (given.t(), torch.randn(6, 6)[::2, ::2]):
+        with pytest.raises(ValueError, match=r"of strides \(3, 1\), not of strides"):
+            call(other)
 
 
 @pytest.mark.parametrize("name", WHOLE)

@@ -96,3 +96,29 @@ def test_training_is_refused(name: str) -> None:
     """Nothing is computed for which there would be no gradients."""
     with pytest.raises(NotImplementedError, match="computes no gradients"):
         load(name).compile(nn.Linear(3, 3), (torch.ones(3),), {})
+
+
+class Flagged(nn.Module):
+    """Takes what is no tensor, by position and by name."""
+
+    def forward(
+        self, x: torch.Tensor, times: float, mask: None = None, *, doubled: bool = False
+    ) -> torch.Tensor:
+        """Compute something."""
+        assert mask is None
+        return x * times * (2 if doubled else 1)
+
+
+@pytest.mark.parametrize("name", ["torchscript:ts", "torchscript:ofi"])
+@pytest.mark.parametrize("named", [{}, {"doubled": True}, {"mask": None, "doubled": True}])
+@torch.no_grad()
+def test_torchscript_takes_what_is_no_tensor_for_constants(
+    name: str, named: dict[str, Any]
+) -> None:
+    """And refuses a call with others, which it would compute with the first ones."""
+    attribute = {"torchscript:ts": "torchscript"}.get(name, "ofi")
+    module, x = Flagged().eval(), torch.randn(2, 3)
+    call = load(f"torchscript:{attribute}").compile(module, (x, 1.5), named)
+    torch.testing.assert_close(call(x + 1, 1.5, **named), module(x + 1, 1.5, **named))
+    with pytest.raises(ValueError, match=r"traced for input 1 = 1\.5, not 2\.5"):
+        call(x, 2.5, **named)

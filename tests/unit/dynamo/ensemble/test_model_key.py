@@ -460,3 +460,49 @@ def test_modes_are_told_apart() -> None:
     with torch.no_grad():
         keys.add(model_key(model, (X,), {}))
     assert len(keys) == 3
+
+
+class Stacked(nn.Module):
+    """Calls some layers one after the other, which may be the same one."""
+
+    def __init__(self, layers: list[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute something."""
+        for each in self.layers:
+            x = each(x)
+        return x
+
+
+def _tied(to: int) -> nn.Module:
+    layers = [nn.Linear(3, 3, bias=False) for _ in range(3)]
+    layers[2].weight = layers[to].weight
+    return Stacked([*layers])
+
+
+def test_what_is_shared_counts() -> None:
+    """How often a layer stands in a model, and which layers have one weight."""
+    layer = nn.Linear(3, 3)
+    made = [Stacked([layer] * count) for count in (1, 2, 12)]
+    made += [Stacked([nn.Linear(3, 3), nn.Linear(3, 3)]), _tied(0), _tied(1)]
+    made += [Stacked([Stacked([layer] * count)]) for count in (2, 3)]
+    keys = [model_key(each, (X,), {}) for each in made]
+    assert len(set(keys)) == len(keys)
+    assert [model_key(copy.deepcopy(each), (X,), {}) for each in made] == keys
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [([1, 2], [4, 8], False), ([True, False], [False, True], False), ([1.0], [2.0], True)],
+)
+def test_whole_numbers_of_an_array_count(one: list[Any], other: list[Any], *, same: bool) -> None:
+    """They may be sizes; others are taken for weights."""
+
+    def made(values: list[Any]) -> str:
+        module = nn.Linear(3, 3)
+        module.sizes = np.array(values)  # type: ignore[assignment]  # no tensor
+        return model_key(module, (X,), {})
+
+    assert (made(one) == made(other)) is same
