@@ -146,9 +146,7 @@ class Describer:
                     return [len(value)]
                 return [sorted(msgspec.json.encode(inner(each)).decode() for each in value)]
             case np.ndarray():
-                is_setting = value.dtype.kind in _WHOLE and value.size <= _MOST_ITEMS
-                values = value.tolist() if is_setting else None
-                return [list(value.shape), str(value.dtype), values]
+                return _of_array(value)
         return []
 
     def _of_callable(self, value: Any, *, of_function: bool) -> list[Any]:
@@ -279,6 +277,11 @@ def _sizes(tensor: torch.Tensor) -> tuple[list[Any], list[int]]:
         return [list(each.shape) for each in tensor.unbind()], []
     strides = list(tensor.stride()) if tensor.layout is torch.strided else []
     return list(tensor.shape), strides
+
+
+def _of_array(array: np.ndarray[Any, Any]) -> list[Any]:
+    is_setting = array.dtype.kind in _WHOLE and array.size <= _MOST_ITEMS
+    return [list(array.shape), str(array.dtype), array.tolist() if is_setting else None]
 
 
 def tensors_of(module: nn.Module) -> list[Any]:
