@@ -20,6 +20,7 @@ from dynamometer.common.interfaces.workload_options import (
 )
 from dynamometer.results.listing import first_of
 from dynamometer.results.reports.texts import count_text
+from dynamometer.results.store.bounds import MOST_MODEL_NAME_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -111,10 +112,6 @@ _THEIR_FILE = "path:"
 """How PyTorch's harness is told of a file: `--only path:FILE,class:NAME`."""
 
 
-_MOST_NAME_BYTES = 200
-"""Of a model: files are named after it, and few file systems allow more than 255."""
-
-
 def _check_names(specs: Iterable[ModelSpec]) -> None:
     """Refuse names that no file, line or table can hold.
 
@@ -123,11 +120,11 @@ def _check_names(specs: Iterable[ModelSpec]) -> None:
     """
     for spec in specs:
         size = len(spec.name.encode(errors="replace"))
-        if not spec.name.strip() or not spec.name.isprintable() or size > _MOST_NAME_BYTES:
-            shown = repr(spec.name if size <= _MOST_NAME_BYTES else f"{spec.name[:40]}...")
+        if not spec.name.strip() or not spec.name.isprintable() or size > MOST_MODEL_NAME_BYTES:
+            shown = repr(spec.name if size <= MOST_MODEL_NAME_BYTES else f"{spec.name[:40]}...")
             msg = (
                 f"the model {shown} can't be run under this name: give it one of 1 to"
-                f" {_MOST_NAME_BYTES} bytes that can be printed on a line"
+                f" {MOST_MODEL_NAME_BYTES} bytes that can be printed on a line"
             )
             raise UsageError(msg)
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 def hashes_of(files: Iterable[Path]) -> dict[str, str]:
     """Return a hash of what each file holds, by its path; of one that can't be read, nothing.
 
-    A folder stands for the Python files in it, at whatever depth.
+    A folder stands for the Python files in it, at whatever depth. What is not UTF-8 in a path is
+    escaped, as a manifest can't hold it.
     """
-    found = {str(path): _hash(path) for path in files}
-    return {path: known for path, known in found.items() if known}
+    found = ((str(path).encode(errors="backslashreplace").decode(), _hash(path)) for path in files)
+    return {path: known for path, known in found if known}
 
 
 def changed_files(sources: Mapping[str, str], measured: Iterable[Path]) -> list[str]:

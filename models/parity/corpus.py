@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.roots import provided_by, roots_of
+from dynamometer.results.store.bounds import model_name
 from dynamometer.results.store.reading import BAD_PYTHON, opened
 from dynamometer.results.values.cases import ModelSpec
 from dynamometer.results.values.parity import FORM, NO_TEST_CASE
@@ -43,6 +44,8 @@ _LONGEST = 1 << 20
 """Bytes of a file that is read for several workers at once; a larger one each reads itself."""
 _FILES = 4
 """Whose lists are kept: cases of one file mostly follow each other."""
+_MOST_PROJECT_BYTES = 100
+"""Of its name, which what a test case is called begins with however long that is."""
 _GENERATED = "generated"
 """Where a checkout of the published corpus keeps its files."""
 
@@ -57,6 +60,8 @@ class CorpusCase:
         class_name: of the module.
         fault: why its file's list can't be read, where it stands for all of that.
         listed: how many entries the text of the list shows.
+        line: that its first function begins in, where that is a lambda: by it an entry is known
+            that the file has moved by then.
     """
 
     file: Path
@@ -64,6 +69,7 @@ class CorpusCase:
     class_name: str
     fault: str | None = None
     listed: int | None = None
+    line: int | None = None
 
     @property
     def project(self) -> str:
@@ -191,7 +197,8 @@ def project_of(file: Path) -> str:
 
     It has no dots, which end it in the name of a test case.
     """
-    return (file.stem.removeprefix(_PREFIX) or file.stem).replace(".", "_")
+    name = (file.stem.removeprefix(_PREFIX) or file.stem).replace(".", "_")
+    return model_name(name, _MOST_PROJECT_BYTES)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -286,6 +293,8 @@ def _readable(file: Path) -> Sequence[CorpusCase]:
 def _case(file: Path, first_line: int, index: int, entry: ast.expr) -> CorpusCase:
     """Read one entry; one that can't be read costs the others nothing."""
     match entry:
+        case ast.Tuple(elts=[ast.Name(id=name), ast.Lambda(lineno=number), _, *_]):
+            return CorpusCase(file, index, name, line=first_line + number - 1)
         case ast.Tuple(elts=[ast.Name(id=name), _, _, *_]):
             return CorpusCase(file, index, name)
     line = first_line + entry.lineno - 1
@@ -296,7 +305,7 @@ def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:
     """Name each test case by its project and class; a class' further ones are numbered."""
     seen: Counter[str] = Counter()
     for case in cases:
-        name = f"{case.project}.{case.class_name}"
+        name = model_name(f"{case.project}.{case.class_name}")
         seen[name] += 1
         yield (f"{name}.{seen[name]}" if seen[name] > 1 else name), case
 

@@ -21,7 +21,7 @@ from dynamometer.models.parity.roots import forget_others, roots_of
 from dynamometer.results.values.parity import FORM, NO_TEST_CASE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
     from types import ModuleType
 
@@ -50,7 +50,7 @@ def preload(others: Collection[str] = ()) -> None:
     define_missing_schemas()
     for name in _USUAL:
         if name.partition(".")[0] not in others:
-            with suppress(ImportError):
+            with suppress(Exception, SystemExit):  # who needs what is broken says so
                 importlib.import_module(name)
 
 
@@ -67,12 +67,8 @@ def load(case: CorpusCase) -> LoadedModel:
         module = import_file(case.file)
         imports.is_importing = False
         entries = module.TESTCASES
-        named = getattr(module, case.class_name, None)
-        if case.index >= len(entries) or entries[case.index][0] is not named:
-            msg = f"{case.file.name} holds no test case {case.index} of {case.class_name} any more"
-            raise LookupError(msg)
-        entry = entries[case.index]
-        if not isinstance(entry, (tuple, list)) or len(entry) < _LEAST:
+        entry = _entry_of(case, entries, getattr(module, case.class_name, None))
+        if len(entry) < _LEAST:
             raise _refused(case, "it has fewer parts")
         kind, init_args, forward_args = entry[:_LEAST]
         if not (isinstance(kind, type) and hasattr(kind, "forward")):
@@ -91,6 +87,31 @@ def load(case: CorpusCase) -> LoadedModel:
         kwargs=dict(keyword_inputs),
         notes=tuple(sorted(imports.notes)),
     )
+
+
+def _entry_of(case: CorpusCase, entries: Iterable[Any], named: object) -> Sequence[Any]:
+    """Return the entry that a test case was read from, wherever the file has put it by now.
+
+    Raises:
+        LookupError: there is none, or several may be meant.
+    """
+    found = {
+        index: each
+        for index, each in enumerate(entries)
+        if isinstance(each, (tuple, list)) and each and each[0] is named
+        if case.line in {None, _line_of(each)}
+    }
+    if case.index in found:
+        return found[case.index]
+    if case.line is not None and len(found) == 1:
+        return next(iter(found.values()))
+    msg = f"{case.file.name} holds no test case {case.index} of {case.class_name} any more"
+    raise LookupError(msg)
+
+
+def _line_of(entry: Sequence[Any]) -> int | None:
+    code = getattr(entry[1], "__code__", None) if len(entry) > 1 else None
+    return getattr(code, "co_firstlineno", None)
 
 
 def _arguments(case: CorpusCase, name: str, function: Any) -> tuple[Iterable[Any], Any]:

@@ -43,7 +43,7 @@ class CapturedGraphs:
     def preload(self, specs: Iterable[ModelSpec]) -> None:
         """Import what reads graphs."""
         if specs:
-            with suppress(ImportError):
+            with suppress(Exception, SystemExit):  # its models say so when they are built
                 importlib.import_module("dynamometer.models.suites.replay")
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:

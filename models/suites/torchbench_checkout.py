@@ -117,7 +117,7 @@ class TorchBenchCheckout:
         define_missing_schemas()
         packages = {package for spec in specs if not spec.is_never_run for package in spec.requires}
         for name in sorted(packages):
-            with suppress(ImportError):
+            with suppress(Exception, SystemExit):  # its models say so when they are built
                 importlib.import_module(name)
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:

@@ -44,6 +44,10 @@ MOST_NAME_BYTES = 120
 """Of what a file is named after, beside what else is in its name; most systems allow 255 in all."""
 
 
+MOST_MODEL_NAME_BYTES = 200
+"""Of a model: files are named after it as well."""
+
+
 def name_apart(name: str, whole: str) -> str:
     """Return the beginning of a name and a hash, where the name alone is too long or not enough.
 
@@ -52,7 +56,23 @@ def name_apart(name: str, whole: str) -> str:
         whole: what the name is of, in full.
     """
     begin = name.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
-    return f"{begin}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    of_whole = whole.encode(errors="backslashreplace")  # of a file, whatever it is called
+    return f"{begin}-{hashlib.sha256(of_whole).hexdigest()[:8]}"
+
+
+def model_name(name: str, most_bytes: int = MOST_MODEL_NAME_BYTES) -> str:
+    """Return a name as one that a model can be run under, whatever file it comes from.
+
+    A hash is at the end of one that is too long, or that no line can hold.
+
+    Args:
+        name: of a model, or how it begins.
+        most_bytes: of it.
+    """
+    shown = "".join(each if each.isprintable() else "_" for each in name).strip()
+    if shown == name and len(name.encode()) <= most_bytes:
+        return name
+    return name_apart(shown.encode()[:most_bytes].decode(errors="ignore"), name)
 
 
 def name_in_file(arm: str, arms: Iterable[str] = ()) -> str:

@@ -224,8 +224,8 @@ def socket_filter(architecture: int, socket_call: int) -> bytes:
 def _landlock(directory: Path, device: str, left: _Left, *, is_alone: bool) -> list[str]:
     """Write nowhere else, signal nobody else, and look into no other process."""
     refused = []
-    if not left.is_read_only:
-        refused.append("files outside its directory can be written to: there is no Landlock here")
+    what = "pipes and devices" if left.is_read_only else "files"
+    refused.append(f"{what} outside its directory can be written to: there is no Landlock here")
     refused += [] if is_alone else ["processes can be signalled: there is no Landlock here"]
     version = syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     if version < 1:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from dynamometer.results.store.reading import BAD_PYTHON
 from dynamometer.results.values.parity import CorpusEntry, Parity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from dynamometer.results.values.cases import Case
     from dynamometer.results.values.records import Record
 
 FOLDER = "corpus"
@@ -51,7 +54,7 @@ class CorpusFiles:
     def write(self, records: Sequence[Record]) -> None:
         """Take the arguments of a case, if it has any."""
         found = msgspec.json.decode(records[-1].found, type=Parity | None)
-        if found is not None and found.entry is not None:
+        if found is not None and found.entry is not None and _is_of(found.entry, records[-1].case):
             self._found.append(found.entry)
 
     def close(self) -> None:
@@ -67,6 +70,20 @@ class CorpusFiles:
     def paths(self) -> Sequence[Path]:
         """The files written so far."""
         return tuple(self._written)
+
+
+def _is_of(entry: CorpusEntry, case: Case) -> bool:
+    """Return whether an entry is one of a case's class: a worker that runs any code says it."""
+    names = (*entry.module.split("."), entry.class_name)
+    if not case.model.startswith(f"{_project(entry)}.") or not all(map(str.isidentifier, names)):
+        return False
+    try:
+        return all(
+            isinstance(ast.parse(each, mode="eval").body, ast.Tuple)
+            for each in (entry.init_args, entry.forward_args)
+        )
+    except BAD_PYTHON:
+        return False
 
 
 def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from dynamometer.common.studies.experiment import InOneProcess
+from dynamometer.results.store.reading import BAD_JSON
 from dynamometer.results.values.parity import (
     NOT_BUILT,
     NOT_IMPORTED,
@@ -40,7 +41,7 @@ class ParityExperiment(InOneProcess):
         """Say of the arm that was run as one graph how its process ended; the others stand."""
         try:
             found = msgspec.json.decode(kept.found, type=Parity)
-        except msgspec.MsgspecError:  # as of code that says what it likes
+        except BAD_JSON:  # as of code that says what it likes
             return kept
         full = tuple(
             msgspec.structs.replace(each, outcome=outcome) if each.outcome == UNDER_WAY else each

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.source.bases import Bases, Kind, Place
 from dynamometer.models.parity.source.files import files_of, home_of
+from dynamometer.results.store.bounds import model_name
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
 if TYPE_CHECKING:
@@ -142,15 +143,21 @@ def _classes_of(file: SourceFile, project: str, bases: Bases) -> Iterator[FoundC
 
 
 def _found(file: SourceFile, project: str, name: str, fault: str | None) -> FoundClass:
-    root, beside = (None if each is None else str(each) for each in (file.root, file.beside))
-    return FoundClass(file.module, name, root, beside, str(file.path), fault, project)
+    root, beside = (None if each is None else _text(each) for each in (file.root, file.beside))
+    reason = None if fault is None else _text(fault)
+    return FoundClass(_text(file.module), name, root, beside, _text(file.path), reason, project)
+
+
+def _text(name: str | Path) -> str:
+    """Return what the name of a file is in, which need not be UTF-8; then it can't be imported."""
+    return str(name).encode(errors="backslashreplace").decode()
 
 
 def _named(found: Iterable[FoundClass]) -> dict[str, FoundClass]:
     """Name each class, differently from all others."""
     alike: defaultdict[str, list[FoundClass]] = defaultdict(list)
     for each in found:
-        alike[each.name].append(each)
+        alike[model_name(each.name)].append(each)
     named = {name: own[0] for name, own in alike.items() if len(own) == 1}
     for name, own in alike.items():
         if len(own) > 1:
@@ -161,7 +168,10 @@ def _named(found: Iterable[FoundClass]) -> dict[str, FoundClass]:
 def _apart(name: str, own: Sequence[FoundClass], taken: Collection[str]) -> dict[str, FoundClass]:
     """Name classes of one project and name by as many of their folders as it takes, or numbers."""
     for length in range(1, max(len(Path(each.root or "").parts) for each in own) + 1):
-        names = {f"{each.project}.{each.name_with(_folders(each, length))}": each for each in own}
+        names = {
+            model_name(f"{each.project}.{each.name_with(_folders(each, length))}"): each
+            for each in own
+        }
         if len(names) == len(own) and not any(each in taken for each in names):
             return names
     return {f"{name}.{number}": each for number, each in enumerate(own, start=1)}

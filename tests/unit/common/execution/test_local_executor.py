@@ -87,6 +87,9 @@ UNREADABLE = {
     "another kind": packed("no"),
     "a part missing": msgspec.Raw(b'{"full_graph":[{"arm":"eager"}]}'),
     "no UTF-8": msgspec.Raw(b'{"more":"\xff"}'),
+    "no UTF-8 in a name": msgspec.Raw(
+        b'{"full_graph":[{"arm":"\xff","outcome":{"status":"pass","stage":"run"}}]}'
+    ),
     "nested too deeply": msgspec.Raw(b"[" * 100_000 + b"]" * 100_000),
     "nothing": NOTHING,
 }

@@ -179,3 +179,13 @@ def test_a_run_from_before_files_were_known_is_gone_on_with(folder: Path) -> Non
     path.write_bytes(msgspec.json.encode(stored))
     sources = store.read_manifest(folder / "run").sources
     assert changed_files(sources, [folder / "mine.py"]) == []
+
+
+def test_a_file_whose_name_is_not_utf_8_is_known_again(tmp_path: Path) -> None:
+    """By a name that a manifest can hold."""
+    odd = tmp_path / "bad\udcff.py"
+    odd.write_text("x = 1")
+    known = msgspec.json.decode(msgspec.json.encode(hashes_of([odd])), type=dict[str, str])
+    assert changed_files(known, [odd]) == []
+    odd.write_text("x = 2")
+    assert changed_files(known, [odd]) == [f"{tmp_path}/bad\\udcff.py has changed"]

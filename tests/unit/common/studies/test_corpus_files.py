@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import factories
 import msgspec
+import pytest
 
 from dynamometer.common.studies.parity.corpus_files import FOLDER, CorpusFiles, texts
 from dynamometer.models.parity.corpus import Corpus
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 def record(entry: CorpusEntry | None, outcome: Outcome = PASSED) -> Record:
     """Make what is stored of a class."""
-    made = factories.record(factories.case("a.B"), outcome=outcome)
+    name = f"{entry.module}.{entry.class_name}" if entry else "a.B"
+    made = factories.record(factories.case(name), outcome=outcome)
     return msgspec.structs.replace(made, found=packed(Parity(entry=entry)))
 
 
@@ -77,3 +79,26 @@ def test_nothing_is_written_of_other_runs(tmp_path: Path) -> None:
     sink.close()
     assert sink.paths == ()
     assert list(tmp_path.iterdir()) == []
+
+
+FORGED = {
+    "another's": {"module": "good"},
+    "a name no file has": {"project": "p" * 300},
+    "what is no name": {"class_name": "path\n)("},
+    "no module": {"module": "a; import os"},
+    "more than arguments": {"init_args": "([], {})), (B, lambda: ([1], {})"},
+    "other arguments": {"forward_args": "[]"},
+}
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_a_worker_can_not_write_what_it_likes(kind: str, tmp_path: Path) -> None:
+    """The code it runs may say anything: what is no entry of its own class is left out."""
+    sink = CorpusFiles(tmp_path)
+    forged = msgspec.structs.replace(case("a", "B"), **FORGED[kind])
+    made = factories.record(factories.case("a.B"))
+    sink.write([msgspec.structs.replace(made, found=packed(Parity(entry=forged)))])
+    sink.write([record(case("good", "Net"))])
+    sink.close()
+    assert [path.name for path in sink.paths] == ["test_good.py"]
+    assert [each.name for each in Corpus(str(tmp_path / FOLDER)).specs()] == ["good.Net"]

@@ -17,6 +17,7 @@ from dynamometer.common.interfaces.option import defaults
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.run_options import run_options
 from dynamometer.common.interfaces.workload_options import QUICK, SCALE, TARGET
+from dynamometer.common.planning.selection import Selection, select
 from dynamometer.models.parity import FROM_SOURCE, SUITE
 from dynamometer.models.parity.compiling import code_of
 from dynamometer.models.parity.corpus import Corpus, case_of, cases_of, holds_test_cases
@@ -342,3 +343,24 @@ def test_a_file_that_cant_be_read_holds_none(tmp_path: Path) -> None:
     assert SUITE.target(str(tmp_path)) is None
     assert SUITE.target(corpus(tmp_path, net=ONE)) == str(tmp_path)
     assert [each.name for each in Corpus(str(tmp_path)).specs()] == ["a.TESTCASES", "net.A"]
+
+
+LONG = "long_" * 30
+
+
+@pytest.mark.parametrize(
+    "name", [f"{LONG}x", "a\nb", "\udcff"], ids=["long", "two lines", "no UTF-8"]
+)
+def test_a_file_of_any_name_is_run_under_some_name(tmp_path: Path, name: str) -> None:
+    """Which finds it again; the others are as they were."""
+    class_name = "A" * 150
+    text = f"class {class_name}: ...\nTESTCASES = [({class_name}, f, g)]\n"
+    (tmp_path / f"test_{name}.py").write_text(text)
+    (tmp_path / "test_b.py").write_text(HEAD + LISTED)
+    found = Corpus(str(tmp_path)).specs()
+    assert {each.name for each in select(found, Selection())} == {each.name for each in found}
+    assert "b.A" in {each.name for each in found}
+    (odd,) = (each.name for each in found if each.name != "b.A")
+    again = case_of(str(tmp_path), odd)
+    assert again is not None
+    assert again.class_name == class_name

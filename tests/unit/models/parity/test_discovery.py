@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
+from dynamometer.common.planning.selection import Selection, select
+from dynamometer.models.parity import SUITE
 from dynamometer.models.parity.source.discovery import FoundClass, found_classes
 from dynamometer.models.parity.source.files import files_of
+from dynamometer.results.values.cases import ModelSpec
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
 if TYPE_CHECKING:
@@ -267,3 +271,15 @@ def test_any_nesting_is_read(tmp_path: Path) -> None:
     text = f"from torch import nn\nif not nn: ...\n{cases}else:\n  class Last(nn.Module): ...\n"
     text += f"B0 = nn.Module\n{chain}class Far(B3000): ...\n"
     assert classes(tmp_path, {"p.py": text}) == {"p.Last", "p.Far"}
+
+
+def test_files_of_any_name_cost_the_others_nothing(tmp_path: Path) -> None:
+    """Names that are too long are shortened; what can't be imported under its own says so."""
+    deep = "/".join(f"a_rather_long_folder_name_{number}" for number in range(8))
+    texts = {f"{deep}/model.py": NET, "good.py": NET, "bad\udcff.py": NET, "two\nlines.py": NET}
+    specs = SUITE.open({"sources": written(tmp_path, texts)}).specs()
+    assert len(select(specs, Selection())) == len(texts)
+    faults = {each.name: each.options["fault"] for each in msgspec.json.decode(
+        msgspec.json.encode(specs), type=list[ModelSpec])}  # fmt: skip
+    assert sum(fault is None for fault in faults.values()) == 2
+    assert [fault for name, fault in faults.items() if name.endswith("good.Net")] == [None]

@@ -15,8 +15,9 @@ import torch
 from torch import nn
 
 from dynamometer.common.interfaces.outcome import SkippedError
-from dynamometer.models.parity import offered
+from dynamometer.models.parity import importing, offered
 from dynamometer.models.parity.corpus import CorpusCase
+from dynamometer.models.parity.corpus import test_cases as read_cases
 from dynamometer.models.parity.importing import load
 
 if TYPE_CHECKING:
@@ -329,3 +330,54 @@ def test_layers_in_place_of_others() -> None:
     assert offered._mock_layer(2, 3)(torch.ones(1, 2)).shape == (1, 3)
     assert offered._mock_layer()(torch.ones(1, 2)).shape == (1, 2)
     assert offered._mock_layer(2).expansion == 1
+
+
+SIZED = """
+from torch import nn
+
+class Net(nn.Linear):
+    def __init__(self, n): super().__init__(n, n)
+
+More = []
+TESTCASES = [
+    {first}(Net, lambda: ([1], {{}}), lambda: ([], {{}})),
+    (Net,
+     lambda: ([2], {{}}), lambda: ([], {{}})),
+]
+{change}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [("", ""), ("*More, ", ""), ("", "TESTCASES.__init__(TESTCASES[::-1])")],
+    ids=["as it stands", "behind what is none", "turned round"],
+)
+def test_a_test_case_is_the_one_that_was_read(tmp_path: Path, first: str, change: str) -> None:
+    """Wherever the file puts it: several of one class differ by nothing but their functions."""
+    file = tmp_path / "test_project.py"
+    file.write_text(SIZED.format(first=first, change=change))
+    found = [each for each in read_cases(file) if each.fault is None]
+    sizes = [load(each).module.in_features for each in found]
+    assert sizes == [1, 2]
+
+
+def test_of_several_that_may_be_meant_none_is_taken(tmp_path: Path) -> None:
+    """Two on one line are told by their places alone."""
+    line = "TESTCASES = [*(), " + "(Net, lambda: ([1], {}), lambda: ([], {})), " * 2 + "]"
+    file = tmp_path / "test_project.py"
+    file.write_text(SIZED.partition("TESTCASES")[0].replace("{{", "{") + line)
+    *_, last = read_cases(file)
+    with pytest.raises(LookupError, match="holds no test case 2 of Net"):
+        load(last)
+
+
+def test_a_package_that_is_broken_is_left_to_whoever_needs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever importing it raises."""
+    for name, text in (("first", "raise ValueError('no')"), ("second", "raise SystemExit")):
+        (tmp_path / f"broken_{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(importing, "_USUAL", ("broken_first", "broken_second"))
+    importing.preload()
