@@ -42,6 +42,10 @@ _PARTS_OF_PYTHON = frozenset((
     "urllib.request", "xml.etree", "xml.etree.ElementTree",
 ))  # fmt: skip
 """Modules of Python's own packages, which have had them for long."""
+_CHANGING_METHODS = frozenset((
+    "append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault",
+    "sort", "update",
+))  # fmt: skip
 _CHANGE_NOTHING = frozenset({"print"})
 _FIXED = (
     ast.Constant, ast.Tuple, ast.UnaryOp, ast.BinOp, ast.unaryop, ast.operator, ast.expr_context,
@@ -112,7 +116,8 @@ def needed(
     """Return what defines and changes some names, and what that needs in turn, in order.
 
     What a statement changes is what it assigns an attribute or an entry of, what it calls a method
-    of, gives to a function, or decorates with. What only puts something into a table, such as a
+    of, gives to a function, or decorates with; where it uses what a call gives, what such a call
+    surely changes. What only puts something into a table, such as a
     decorator that registers, does not need what others have put there.
 
     Args:
@@ -226,6 +231,8 @@ class _Statements:
                     yield name
                 case ast.Expr(value=ast.Call() as call):
                     yield from self._by_call(call)
+                case ast.Call():
+                    yield from self._by_part(node)
                 case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                     for each in node.decorator_list:
                         yield from self._by_decorator(each)
@@ -253,6 +260,17 @@ class _Statements:
         for argument in (*call.args, *(each.value for each in call.keywords)):
             if not isinstance(argument, ast.Call) and (name := _base(argument)):
                 yield name
+
+    def _by_part(self, call: ast.Call) -> Iterator[str]:
+        """Yield what is surely changed by a call whose value is used: most calls change nothing."""
+        match call.func:
+            case ast.Name(id="setattr") if call.args:
+                yield from self._at(call.args[0])
+            case ast.Name(id=name):
+                for each in self.binding[name]:
+                    yield from each.globals if each.is_definition else ()
+            case ast.Attribute(attr=name) if name.startswith("set_") or name in _CHANGING_METHODS:
+                yield from self._at(call.func)
 
     def _by_decorator(self, decorator: ast.expr) -> Iterator[str]:
         """Yield what a decorator may put into: what is imported for that keeps its own tables."""

@@ -55,6 +55,13 @@ def kept(text: str, *wanted: str) -> list[str]:
         "import torch\ntorch.backends.cudnn.benchmark = True",
         "from torch import nn\nnn.Module.extra = 1",
         "import torch.nn as nn\nnn.manual_seed(0)",
+        "last = x.pop()",
+        "if x.a.setdefault(1, 2):\n    pass",
+        "_ = setattr(x, 'a', 1)",
+        "assert setattr(x.a, 'b', 1) is None",
+        "import torch\nbefore = torch.set_default_dtype(torch.float64)",
+        "import torch.nn.functional as F\n_ = setattr(F, 'relu', abs)",
+        "def put():\n    global x\n    x = 1\n_ = put()",
     ],
 )
 def test_what_defines_or_changes_a_name_is_needed(line: str) -> None:
