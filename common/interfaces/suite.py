@@ -73,11 +73,9 @@ class LoadedModel:
         try:
             with _locks_made_anew():
                 module = copy.deepcopy(self.module, _refused(attributes))
-                for own, parameter in zip(
-                    module.parameters(), self.module.parameters(), strict=True
-                ):
+                for own in module.parameters():
                     if not own.is_leaf:  # a scripted module's is computed from that of the original
-                        own.detach_().requires_grad_(parameter.requires_grad)
+                        own.detach_().requires_grad_()
                 return replace(self.with_inputs(copied), module=module)
         except TypeError as error:
             msg = f"the model can't be copied, and each arm needs a copy of its own: {error}"

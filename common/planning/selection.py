@@ -96,8 +96,8 @@ def select(
         msg = f"the quick selection has none of these: {names_wanted}; leave out --quick"
         raise NothingSelectedError(msg)
     if chosen and not part:
-        count = count_text(len(chosen), "model")
-        msg = f"part {index} of {parts} is empty: only {count} were selected; make fewer parts"
+        count = f"{count_text(len(chosen), 'model')} {'is' if len(chosen) == 1 else 'are'}"
+        msg = f"part {index} of {parts} is empty: only {count} selected; make fewer parts"
         raise NothingSelectedError(msg)
     if not part:
         msg = (

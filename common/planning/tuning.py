@@ -249,8 +249,8 @@ def _quick(protocol: Protocol, budget_s: float | None) -> Protocol:
 def _derived(plan: RunPlan, cases: Sequence[Case], *, study: str, **fields: object) -> RunPlan:
     """Return a plan of other cases for another study, whose candidates are arms by now.
 
-    They run one after the other, whatever the run itself does: threads that share cores with other
-    workers wait asleep, which candidates must not be timed with.
+    They run one after the other, whatever the run itself does: where workers share cores their
+    threads wait asleep, and candidates that are timed must not.
     """
     assert plan.tuning is not None
     experiments = registry.study(study).experiments(defaults(()))

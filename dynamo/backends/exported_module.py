@@ -45,7 +45,10 @@ class ExportedModule:
         self._names = tuple(kwargs)
         self._program = program_of(exported, flat)
         views = (each.base for each in self._program.results if isinstance(each, ViewOf))
-        self._viewed = {base.index for base in views if isinstance(base, Given)}
+        # Of what is only looked at from another side, the program is fed nothing.
+        self._viewed = {
+            base.index: _layout(flat[base.index]) for base in views if isinstance(base, Given)
+        }
         self._compute = build_of(self._program, build)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,14 +77,18 @@ class ExportedModule:
             found = flat[feed]
             if found.shape != example.shape or found.dtype != example.dtype:
                 raise ValueError(_otherwise(feed, _form(example), _form(found)))
-            if feed in self._viewed and found.stride() != example.stride():
-                strides = (f"strides {each.stride()}" for each in (example, found))
-                raise ValueError(_otherwise(feed, *strides))
+        for index, layout in self._viewed.items():
+            if _layout(flat[index]) != layout:
+                raise ValueError(_otherwise(index, layout, _layout(flat[index])))
 
 
 def _form(tensor: torch.Tensor) -> str:
     return f"{tensor.dtype} {tuple(tensor.shape)}"
 
 
-def _otherwise(feed: int, exported: str, found: str) -> str:
-    return f"the module was exported for input {feed} of {exported}, not of {found}"
+def _layout(tensor: torch.Tensor) -> str:
+    return f"{_form(tensor)} with strides {tensor.stride()}"
+
+
+def _otherwise(index: int, exported: str, found: str) -> str:
+    return f"the module was exported for input {index} of {exported}, not of {found}"

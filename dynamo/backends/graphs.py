@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from dynamometer.dynamo.backends.programs import Build, Compute, Program
 
-    _Version = tuple[int, int]
-
 MOST_VARIANTS = 256
 """Programs that are kept of one graph: of as many layers, or sizes; the oldest makes room. Of more
 that take turns each would be built anew at every call."""
@@ -38,7 +36,7 @@ class _Variant:
     Attributes:
         key: the weights' identities, and the sizes.
         weights: that are constants of it.
-        versions: of these weights, and where they lie, which say whether anyone wrote to them.
+        versions: of these weights, which say whether anyone wrote to them.
         digests: of their values.
     """
 
@@ -46,12 +44,12 @@ class _Variant:
     program: Program
     compute: Compute
     weights: list[torch.Tensor]
-    versions: list[_Version]
+    versions: list[int]
     digests: list[int]
 
     def is_current(self) -> bool:
         """Return whether the weights still have the values it was built with."""
-        versions = list(map(_version, self.weights))
+        versions = [each._version for each in self.weights]  # noqa: SLF001  there is no other way to ask
         if versions == self.versions:
             return True
         if any(
@@ -68,8 +66,9 @@ class _Variant:
 class SpecializedGraph:
     """A graph of Dynamo, with a program for each set of weights and sizes it is called with.
 
-    Weights that were written to get a new program, unless that went through the `data` of a tensor,
-    which torch doesn't count. What Dynamo guards on is not looked at again.
+    Weights that were written to get a new program, unless that went through their `data`: torch
+    doesn't count it, and asking where each lies would take longer than some kernels. What Dynamo
+    guards on is not looked at again.
     """
 
     def __init__(self, graph: fx.GraphModule, example_inputs: Sequence[Any], build: Build) -> None:
@@ -122,8 +121,8 @@ class SpecializedGraph:
         frozen = [each for each in weights if not (program.changes(each) or each.is_inference())]
         key = (weights, self._sizes_of(given) if self._varies else [])
         compute = build_of(program, self._build)
-        versions, digests = list(map(_version, frozen)), list(map(_digest, frozen))
-        return _Variant(key, program, compute, frozen, versions, digests)
+        versions = [each._version for each in frozen]  # noqa: SLF001  as above
+        return _Variant(key, program, compute, frozen, versions, list(map(_digest, frozen)))
 
     def _specialized(self, given: Sequence[Any]) -> tuple[fx.GraphModule, list[int]]:
         """Return the graph with weights and numbers inside, and which inputs are left."""
@@ -190,10 +189,6 @@ def _sizes(nodes: Sequence[fx.Node], examples: Sequence[Any]) -> dict[str, int]:
             sizes: zip[tuple[Any, int]] = zip(fake.shape, example.shape, strict=True)
             found |= {str(one): two for one, two in sizes if isinstance(one, torch.SymInt)}
     return found
-
-
-def _version(weight: torch.Tensor) -> _Version:
-    return weight._version, weight.data_ptr()  # noqa: SLF001  there is no other way to ask
 
 
 def _digest(weight: torch.Tensor) -> int:

@@ -77,6 +77,10 @@ def _traced(
     finished = _finished(finish, ByPosition(), tuple(given[index] for index in places))
 
     def call(*positional: Any, **named: Any) -> Any:
+        if len(positional) != len(args) or named.keys() != kwargs.keys():
+            given_now = f"{len(positional)} inputs by position and {[*named]} by name"
+            msg = f"the module was traced for {len(args)} and {names}, not for {given_now}"
+            raise ValueError(msg)
         every = (*positional, *(named[name] for name in names))
         for index, value in constants.items():
             if as_key(every[index]) != as_key(value):

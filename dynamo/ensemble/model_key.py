@@ -6,10 +6,11 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+import numpy as np
 import torch
 
 from dynamometer.dynamo.ensemble.described import Describer, kind_of, sharing_of, tensors_of
-from dynamometer.dynamo.trees import tree_leaves
+from dynamometer.dynamo.trees import map_only, tree_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +69,9 @@ def model_key(
 
 def _of_call(described: Describer, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     named = dict(sorted(kwargs.items()))
-    return [described.value([*args, named]), _tensors((args, named))]
+    # Dynamo takes arrays for tensors.
+    inputs = map_only(np.ndarray, lambda array: [str(array.dtype), *array.shape], [*args, named])
+    return [described.value(inputs), _tensors((args, named))]
 
 
 def _tensors(inputs: object) -> list[Any]:

@@ -305,9 +305,9 @@ def _named(cases: Iterable[CorpusCase]) -> Iterator[tuple[str, CorpusCase]]:
     """Name each test case by its project and class; a class' further ones are numbered."""
     seen: Counter[str] = Counter()
     for case in cases:
-        name = model_name(f"{case.project}.{case.class_name}")
+        name = f"{case.project}.{case.class_name}"
         seen[name] += 1
-        yield (f"{name}.{seen[name]}" if seen[name] > 1 else name), case
+        yield model_name(f"{name}.{seen[name]}" if seen[name] > 1 else name), case
 
 
 def _text(file: Path) -> str:

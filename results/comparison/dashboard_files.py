@@ -45,7 +45,7 @@ _NAME = re.compile(
 """How PyTorch's scripts name a file, and its dashboard reads that name."""
 
 _NEEDED = {"name"}
-_OURS = {"status", "base"}
+_OURS, _OF_PAIRS = "status", "base"
 _ENDINGS = ("speedup", "accuracy")
 _STATUSES = (
     (re.compile("pass"), Status.PASS),
@@ -92,7 +92,7 @@ def read_files(path: Path) -> Side:
         what = f"{path} is" if files == [path] else f"{path} holds {', '.join(left_out)}, which is"
         msg = (
             f"{what} no CSV file of PyTorch's harness: it lacks a column `name`, or both of"
-            f" {', '.join(_ENDINGS)}"
+            f" {', '.join(_ENDINGS)}, or compares arms with each other"
         )
         raise StoreError(msg)
     return Side(
@@ -178,9 +178,10 @@ def _rows(file: Path) -> list[Row] | None:
         StoreError: it can't be read, has columns of ours, or a row without a name.
     """
     columns, lines = csv_table(file, may_be_pipe=True)
-    if not (_NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)):
+    needed = _NEEDED.issubset(columns) and set(_ENDINGS).intersection(columns)
+    if not needed or _OF_PAIRS in columns:
         return None
-    if _OURS.intersection(columns):  # which say of a case what nobody looks at here
+    if _OURS in columns:  # others of which say of a case what nobody looks at here
         msg = (
             f"{file} has other columns than PyTorch's: compare the run's directory, or what"
             " --csv-compat writes"
@@ -201,7 +202,7 @@ def _of_name(file: Path) -> tuple[dict[str, str], str]:
     known = found.groupdict()
     words = known.pop("arm").split("_")
     arm = "_".join(each for each in words if each != "dynamic")
-    return {**known, "shapes": "dynamic" if "dynamic" in words else "static"}, arm
+    return {**known, "shapes": "dynamic" if "dynamic" in words else "static"}, arm or "compiled"
 
 
 def _identity(known: Mapping[str, str], row: Row) -> dict[str, str]:

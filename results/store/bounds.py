@@ -57,7 +57,11 @@ def name_apart(name: str, whole: str) -> str:
     """
     begin = name.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
     of_whole = whole.encode(errors="backslashreplace")  # of a file, whatever it is called
-    return f"{begin}-{hashlib.sha256(of_whole).hexdigest()[:8]}"
+    return f"{begin}-{hashlib.sha256(of_whole).hexdigest()[: _HASH_BYTES - 1]}"
+
+
+_HASH_BYTES = 9
+"""With what joins it to the name."""
 
 
 def model_name(name: str, most_bytes: int = MOST_MODEL_NAME_BYTES) -> str:
@@ -72,7 +76,8 @@ def model_name(name: str, most_bytes: int = MOST_MODEL_NAME_BYTES) -> str:
     shown = "".join(each if each.isprintable() else "_" for each in name).strip()
     if shown == name and len(name.encode()) <= most_bytes:
         return name
-    return name_apart(shown.encode()[:most_bytes].decode(errors="ignore"), name)
+    begin = shown.encode()[: most_bytes - _HASH_BYTES].decode(errors="ignore")
+    return name_apart(begin, name)
 
 
 def name_in_file(arm: str, arms: Iterable[str] = ()) -> str:

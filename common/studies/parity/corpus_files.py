@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -54,8 +55,9 @@ class CorpusFiles:
     def write(self, records: Sequence[Record]) -> None:
         """Take the arguments of a case, if it has any."""
         found = msgspec.json.decode(records[-1].found, type=Parity | None)
-        if found is not None and found.entry is not None and _is_of(found.entry, records[-1].case):
-            self._found.append(found.entry)
+        if found is not None and found.entry is not None:
+            sound = _sound(found.entry, records[-1].case)
+            self._found += [] if sound is None else [sound]
 
     def close(self) -> None:
         """Write the files."""
@@ -72,18 +74,31 @@ class CorpusFiles:
         return tuple(self._written)
 
 
-def _is_of(entry: CorpusEntry, case: Case) -> bool:
-    """Return whether an entry is one of a case's class: a worker that runs any code says it."""
+def _sound(entry: CorpusEntry, case: Case) -> CorpusEntry | None:
+    """Return an entry with its arguments as Python writes them, if it is one of a case's class.
+
+    A worker that runs any code says it, and what is no Python would cost all of its file.
+    """
     names = (*entry.module.split("."), entry.class_name)
-    if not case.model.startswith(f"{_project(entry)}.") or not all(map(str.isidentifier, names)):
-        return False
+    project = f"{_project(entry)}."[:_TOLD]
+    if not case.model.startswith(project) or not all(map(_is_name, names)):
+        return None
     try:
-        return all(
-            isinstance(ast.parse(each, mode="eval").body, ast.Tuple)
-            for each in (entry.init_args, entry.forward_args)
-        )
+        found = [ast.parse(each, mode="eval") for each in (entry.init_args, entry.forward_args)]
     except BAD_PYTHON:
-        return False
+        return None
+    if not all(isinstance(each.body, ast.Tuple) and len(each.body.elts) == 2 for each in found):  # noqa: PLR2004  a list and a dictionary
+        return None
+    init_args, forward_args = map(ast.unparse, found)
+    return msgspec.structs.replace(entry, init_args=init_args, forward_args=forward_args)
+
+
+_TOLD = 30
+"""Characters of a project that are in the name of each case of it, however long that is."""
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
 
 
 def texts(found: Iterable[CorpusEntry]) -> dict[str, str]:

@@ -174,7 +174,7 @@ def _apart(name: str, own: Sequence[FoundClass], taken: Collection[str]) -> dict
         }
         if len(names) == len(own) and not any(each in taken for each in names):
             return names
-    return {f"{name}.{number}": each for number, each in enumerate(own, start=1)}
+    return {model_name(f"{name}.{number}"): each for number, each in enumerate(own, start=1)}
 
 
 def _folders(found: FoundClass, length: int) -> str:

@@ -16,7 +16,7 @@ from dynamometer.results.statistics.summary import by_case
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.history import DEVICE_NAME
 from dynamometer.results.values.metrics import LATENCY
-from dynamometer.results.values.records import Level, has_ended
+from dynamometer.results.values.records import Level, Status, has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,7 +121,10 @@ def _good(part: Part) -> str:
         return f"{passed}."
     verdicts = Counter(each.verdict for each in part.arms if each.verdict)
     unclear = verdicts[Verdict.UNCLEAR]
-    without = sum(each.verdict is None for each in part.arms)
+    without = sum(
+        each.status is Status.PASS and each.group is not None and each.speedup is None
+        for each in part.arms
+    )
     unknown = f"; {unclear} of {verdicts.total()} {Verdict.UNCLEAR}" if unclear else ""
     unknown += f"; {without} without a speedup" if without else ""
     return f"{passed}, none is {Verdict.SLOWER} than eager{unknown}."

@@ -82,3 +82,13 @@ def test_a_copy_of_a_scripted_module_can_be_trained(*, is_frozen: bool) -> None:
     for known, now, own in zip(before, original.parameters(), copied.parameters(), strict=True):
         assert torch.equal(known, now)
         assert torch.equal(own, now) is not own.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_a_scripted_module_may_share_weights_with_another() -> None:
+    """As its own original, which torch's copy doesn't keep."""
+    layer = nn.Linear(2, 2)
+    model = nn.Sequential(layer, torch.jit.script(layer))
+    copied = LoadedModel(module=model, args=(torch.ones(2),)).copy().module
+    assert all(each.is_leaf for each in copied.parameters())
+    torch.testing.assert_close(copied(torch.ones(2)), model(torch.ones(2)))

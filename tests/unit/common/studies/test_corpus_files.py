@@ -10,6 +10,7 @@ import pytest
 
 from dynamometer.common.studies.parity.corpus_files import FOLDER, CorpusFiles, texts
 from dynamometer.models.parity.corpus import Corpus
+from dynamometer.results.store.bounds import model_name
 from dynamometer.results.values.parity import CorpusEntry, Parity
 from dynamometer.results.values.records import PASSED, Outcome, Record, Stage, Status, packed
 
@@ -88,6 +89,9 @@ FORGED = {
     "no module": {"module": "a; import os"},
     "more than arguments": {"init_args": "([], {})), (B, lambda: ([1], {})"},
     "other arguments": {"forward_args": "[]"},
+    "three": {"init_args": "([], {}, 1)"},
+    "a keyword": {"class_name": "class"},
+    "another": {"module": "a.lambda"},
 }
 
 
@@ -102,3 +106,26 @@ def test_a_worker_can_not_write_what_it_likes(kind: str, tmp_path: Path) -> None
     sink.close()
     assert [path.name for path in sink.paths] == ["test_good.py"]
     assert [each.name for each in Corpus(str(tmp_path / FOLDER)).specs()] == ["good.Net"]
+
+
+@pytest.mark.parametrize("text", ["([], {})  # x", "[], {}", "(\n[], {}\n)"])
+def test_arguments_are_written_as_python_writes_them(tmp_path: Path, text: str) -> None:
+    """So that nothing of them reaches beyond its place."""
+    sink = CorpusFiles(tmp_path)
+    entry = msgspec.structs.replace(case("a", "B"), init_args=text, forward_args=text)
+    sink.write([record(entry)])
+    sink.close()
+    (path,) = sink.paths
+    assert "    (B,\n     lambda: ([], {}),\n     lambda: ([], {})),\n" in path.read_text()
+    assert [each.name for each in Corpus(str(tmp_path / FOLDER)).specs()] == ["a.B"]
+
+
+def test_a_long_project_is_known_by_how_it_begins(tmp_path: Path) -> None:
+    """The names of its cases are cut."""
+    project = "a_project_whose_name_is_long" * 5
+    entry = msgspec.structs.replace(case("model", "Net"), project=project)
+    made = factories.record(factories.case(model_name(f"{project}.model.{'Net' * 40}")))
+    sink = CorpusFiles(tmp_path)
+    sink.write([msgspec.structs.replace(made, found=packed(Parity(entry=entry)))])
+    sink.close()
+    assert len(sink.paths) == 1

@@ -122,3 +122,6 @@ def test_torchscript_takes_what_is_no_tensor_for_constants(
     torch.testing.assert_close(call(x + 1, 1.5, **named), module(x + 1, 1.5, **named))
     with pytest.raises(ValueError, match=r"traced for input 1 = 1\.5, not 2\.5"):
         call(x, 2.5, **named)
+    for more, by_name in (((None,), named), ((), {**named, "other": 1}), ((), {"doubled": 1})):
+        with pytest.raises(ValueError, match="traced for"):
+            call(x, 1.5, *more, **by_name)

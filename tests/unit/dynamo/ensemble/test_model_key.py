@@ -506,3 +506,13 @@ def test_whole_numbers_of_an_array_count(one: list[Any], other: list[Any], *, sa
         return model_key(module, (X,), {})
 
     assert (made(one) == made(other)) is same
+
+
+def test_arrays_that_are_given_are_as_tensors() -> None:
+    """Another seed gives others."""
+    module = nn.Linear(3, 3)
+    keys = [
+        model_key(module, (np.array(each),), {}) for each in ([1, 2], [3, 4], [1, 2, 3], [1.0, 2.0])
+    ]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3

@@ -106,8 +106,13 @@ def test_tables_of_ours_are_no_such_files(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         (folder / each.file).write_text(csv_text(each.columns, each.rows))
-        with pytest.raises(StoreError, match="other columns than PyTorch's"):
+        of_pairs = "base" in each.columns
+        says = "compares arms with each other" if of_pairs else "other columns than PyTorch's"
+        with pytest.raises(StoreError, match=says):
             read_files(folder)
+        if of_pairs:
+            performance(folder, "cpu,m,1,1.5,1,1,1,1,1,1,1,1")
+            assert read_files(folder).left_out == (each.file,)
 
 
 @pytest.mark.parametrize("value", ["1e308", "1e-308", "-1.5"])

@@ -275,7 +275,12 @@ def test_nothing_to_look_at_says_no_more_than_is_known() -> None:
         factories.case("a"),
         absent=(Absence(metric="latency", arm="inductor", reason="no time"),),
     )
-    (run,) = msgspec.convert(json_of(page([run_of([lost])]), "data"), PageData).runs
+    told = msgspec.structs.replace(factories.case("b"), overrides=Overrides(disable=("a:b",)))
+    timed = [factories.measured_record(told, replicate=each) for each in range(3)]
+    left_out = msgspec.structs.replace(skipped, case=factories.case("c"))
+    (run,) = msgspec.convert(
+        json_of(page([run_of([lost], [left_out], timed)]), "data"), PageData
+    ).runs
     assert run.good.endswith("passed, none is SLOWER than eager; 1 without a speedup.")
 
 
