@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from dynamometer.results.store.bounds import shortened
+from dynamometer.results.store.bounds import encodable, shortened
 from dynamometer.results.values.records import Outcome, Stage, Status
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def classify(error: BaseException, stage: Stage) -> Outcome:
     if isinstance(error, BurstError) and error.__cause__ is not None:
         error = error.__cause__
     kind = type(error).__name__
-    detail = _encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
+    detail = encodable("".join(traceback.format_exception(error)))[-_DETAIL_CHARACTERS:]
     text = shortened(_first_line(error), _REASON_CHARACTERS)
     reason = _with_hint((f"{kind}: {text}" if text else kind) + _place(error), error)
     for raised, said in _SAID.items():
@@ -258,7 +258,7 @@ def _with_causes(error: BaseException) -> Iterator[BaseException]:
 def error_text(error: BaseException) -> str:
     """Return an exception's text, even that of one which fails to say what it is."""
     try:
-        return _encodable(str(error).strip())
+        return encodable(str(error).strip())
     except Exception as failure:  # noqa: BLE001  a model's exception may do anything
         return f"its text can't be had ({type(failure).__name__})"
 
@@ -269,11 +269,6 @@ def _first_line(error: BaseException) -> str:
     while first.endswith(":") and others:
         first = f"{first} {others.pop(0)}"
     return first
-
-
-def _encodable(text: str) -> str:
-    """Replace what has no place in JSON: lone halves of a surrogate pair."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 _SEVERITY = (

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dynamometer.common.errors import UnfitEnvironmentError
+from dynamometer.results.store.bounds import encodable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +72,7 @@ def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     Args:
         environment: of a process.
     """
-    return {
-        name: environment[name].encode(errors="backslashreplace").decode()
-        for name in sorted(environment)
-        if is_recorded(name)
-    }
+    return {name: encodable(environment[name]) for name in sorted(environment) if is_recorded(name)}
 
 
 def why_not_compiled(environment: Mapping[str, str] = os.environ) -> list[str]:

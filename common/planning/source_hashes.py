@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.bounds import encodable
 from dynamometer.results.store.reading import opened
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def hashes_of(files: Iterable[Path]) -> dict[str, str]:
     A folder stands for the Python files in it, at whatever depth. What is not UTF-8 in a path is
     escaped, as a manifest can't hold it.
     """
-    found = ((str(path).encode(errors="backslashreplace").decode(), _hash(path)) for path in files)
+    found = ((encodable(str(path)), _hash(path)) for path in files)
     return {path: known for path, known in found if known}
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from dynamometer.dynamo.backends.programs import Build
 
+    _Layout = tuple[torch.dtype, torch.Size, tuple[int, ...]]
+
 tree_flatten = offered("torch.utils._pytree.tree_flatten")
 tree_unflatten = offered("torch.utils._pytree.tree_unflatten")
 
@@ -79,15 +81,21 @@ class ExportedModule:
                 raise ValueError(_otherwise(feed, _form(example), _form(found)))
         for index, layout in self._viewed.items():
             if _layout(flat[index]) != layout:
-                raise ValueError(_otherwise(index, layout, _layout(flat[index])))
+                forms = map(_form_of_layout, (layout, _layout(flat[index])))
+                raise ValueError(_otherwise(index, *forms))
 
 
 def _form(tensor: torch.Tensor) -> str:
     return f"{tensor.dtype} {tuple(tensor.shape)}"
 
 
-def _layout(tensor: torch.Tensor) -> str:
-    return f"{_form(tensor)} with strides {tensor.stride()}"
+def _layout(tensor: torch.Tensor) -> _Layout:
+    return tensor.dtype, tensor.shape, tensor.stride()
+
+
+def _form_of_layout(layout: _Layout) -> str:
+    dtype, shape, strides = layout
+    return f"{dtype} {tuple(shape)} with strides {strides}"
 
 
 def _otherwise(index: int, exported: str, found: str) -> str:

@@ -6,7 +6,7 @@ Pure; no torch.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -28,7 +28,7 @@ from dynamometer.results.values.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from dynamometer.results.statistics.significance import Replicate
     from dynamometer.results.values.records import (
@@ -259,11 +259,25 @@ def disturbed_share(records: Sequence[Record]) -> float:
     return max(isolated, *(disturbed_share_of(each, metrics.LATENCY.name) for each in records))
 
 
-def disturbed_share_of(record: Record, metric: str) -> float:
+def disturbed_share_of(found: HasBlocks, metric: str) -> float:
     """Return the share of the blocks in which one metric was measured that were disturbed."""
-    found = (each for each in record.measurements if each.metric == metric)
-    blocks = {block for each in found for block in each.blocks}
-    return len(blocks & set(record.disturbed_blocks)) / len(blocks) if blocks else 0.0
+    own = (each for each in found.measurements if each.metric == metric)
+    blocks = {block for each in own for block in each.blocks}
+    return len(blocks & set(found.disturbed_blocks)) / len(blocks) if blocks else 0.0
+
+
+class HasBlocks(Protocol):
+    """A record, or what a process has found."""
+
+    @property
+    def measurements(self) -> Sequence[Measurement]:
+        """What was measured."""
+        ...
+
+    @property
+    def disturbed_blocks(self) -> Collection[int]:
+        """Blocks in which something else kept the machine busy."""
+        ...
 
 
 def is_disturbed(records: Sequence[Record]) -> bool:

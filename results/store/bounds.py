@@ -40,6 +40,11 @@ def shortened(text: str, most: int) -> str:
     return f"{text[:kept]} [{left_out} characters left out] {text[-kept:]}"
 
 
+def encodable(text: str) -> str:
+    """Escape what has no place in UTF-8: bytes of a name, or an output, that are no text."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 MOST_NAME_BYTES = 120
 """Of what a file is named after, beside what else is in its name; most systems allow 255 in all."""
 
@@ -56,8 +61,8 @@ def name_apart(name: str, whole: str) -> str:
         whole: what the name is of, in full.
     """
     begin = name.encode()[:MOST_NAME_BYTES].decode(errors="ignore")
-    of_whole = whole.encode(errors="backslashreplace")  # of a file, whatever it is called
-    return f"{begin}-{hashlib.sha256(of_whole).hexdigest()[: _HASH_BYTES - 1]}"
+    digest = hashlib.sha256(encodable(whole).encode()).hexdigest()
+    return f"{begin}-{digest[: _HASH_BYTES - 1]}"
 
 
 _HASH_BYTES = 9

@@ -13,6 +13,7 @@ from dynamometer.results.statistics.interference import (
     disturb_each_other,
     shifts,
 )
+from dynamometer.results.statistics.replicates import disturbed_share_of
 from dynamometer.results.values.cases import BASELINE
 from dynamometer.results.values.metrics import LATENCY, LATENCY_ISOLATED
 
@@ -55,13 +56,7 @@ class Isolated:
 def _disturb_each_other(found: Sequence[Findings]) -> bool:
     """Return whether arms do, of blocks most of which nothing else disturbed."""
     for part in found:
-        blocks = {
-            block
-            for each in part.measurements
-            if each.metric == LATENCY.name  # those of arms alone are counted by themselves
-            for block in each.blocks
-        }
-        too_many = len(part.disturbed_blocks) > LONGEST_DISTURBANCE * len(blocks)
+        too_many = disturbed_share_of(part, LATENCY.name) > LONGEST_DISTURBANCE
         shifted = shifts(part.measurements, part.disturbed_blocks)
         if not too_many and disturb_each_other([shifted]):
             return True

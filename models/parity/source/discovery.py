@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dynamometer.models.parity.source.bases import Bases, Kind, Place
 from dynamometer.models.parity.source.files import files_of, home_of
-from dynamometer.results.store.bounds import model_name
+from dynamometer.results.store.bounds import encodable, model_name
 from dynamometer.results.values.parity import NOT_IMPORTED, NOT_READ
 
 if TYPE_CHECKING:
@@ -143,14 +143,12 @@ def _classes_of(file: SourceFile, project: str, bases: Bases) -> Iterator[FoundC
 
 
 def _found(file: SourceFile, project: str, name: str, fault: str | None) -> FoundClass:
-    root, beside = (None if each is None else _text(each) for each in (file.root, file.beside))
-    reason = None if fault is None else _text(fault)
-    return FoundClass(_text(file.module), name, root, beside, _text(file.path), reason, project)
-
-
-def _text(name: str | Path) -> str:
-    """Return what the name of a file is in, which need not be UTF-8; then it can't be imported."""
-    return str(name).encode(errors="backslashreplace").decode()
+    root, beside = (
+        None if each is None else encodable(str(each)) for each in (file.root, file.beside)
+    )
+    reason = None if fault is None else encodable(fault)
+    module, path = encodable(file.module), encodable(str(file.path))
+    return FoundClass(module, name, root, beside, path, reason, project)
 
 
 def _named(found: Iterable[FoundClass]) -> dict[str, FoundClass]:
