@@ -15,14 +15,22 @@ IN_PARALLEL := --ignore tests/integration --numprocesses auto --dist worksteal
 WITH_WORKERS := tests/integration --numprocesses 4 --dist loadfile --no-loadscope-reorder
 CODE := $(wildcard *.py) common dynamo models results dynamometer bench examples tests
 
-.PHONY: setup demo test test-fast test-gpu check-timing coverage lint clean
+.PHONY: setup same-python demo test test-fast test-gpu check-timing coverage lint clean
 
 setup: $(READY)
+
+# Where PYTHON is given, an environment of another version is refused.
+VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+same-python:
+	@test ! -e $(BIN)/python || test "$$($(PYTHON) $(VERSION))" = "$$($(BIN)/python $(VERSION))" || \
+	    { echo '$(VENV) is not of $(PYTHON): remove it first, or leave PYTHON out' >&2; exit 2; }
+
+$(READY): | $(if $(filter environment command,$(origin PYTHON)),same-python)
 
 # torch first and alone: its pin decides which build everything else is installed beside.
 $(READY): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	sed $(if $(TORCH),-e 's/^torch==.*/torch==$(TORCH)/' -e '/^torchvision==/d') -e '' \
+	sed $(if $(TORCH),-e 's/^torch==.*/torch==$(TORCH)/' -e '/^\(torchvision\|setuptools\)==/d') -e '' \
 	    constraints.txt > $(PINS)
 	$(PIP) torch
 	$(PIP) --editable '.[models]'

@@ -5,7 +5,8 @@
 
 DIR is a checkout of pytorch/benchmark. The models are drawn by a seed from those that run here
 from both sides' code; one that their harness can't run, or not within the limit, is named, and
-the next one takes its place. Their harness needs an accuracy run and a performance run
+the next one takes its place. What either side then doesn't pass is named and left out, with its
+seconds, and nothing takes its place. Their harness needs an accuracy run and a performance run
 of each model; ours gives both, and memory, in one. Both sides compile with Inductor from empty
 graph caches, the C++ toolchain's own preparations done beforehand, and time each arm at least
 `--repeat` times. Where their models download weights, random ones are left in place. Their harness
@@ -26,6 +27,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = ROOT / "docs" / "torchbench-checkout.md"
@@ -93,18 +95,38 @@ def main() -> int:
             except NotRunError as error:
                 left_out[name] = str(error)
                 print(f"{name} left out: {error}", flush=True)
+        if not theirs:
+            sys.exit("their harness runs none of these models")
         started = time.monotonic()
         records, printed = _ours(tuple(theirs), options, Path(scratch) / "runs")
         ours_s = time.monotonic() - started
-    for name, record in list(records.items()):
-        if record["outcome"]["status"] == "skip":
-            left_out[name] = f"skipped here: {record['outcome']['reason']}"
-            del records[name], theirs[name]
+    for name, reason in _not_passed(records, theirs).items():
+        left_out[name] = reason
+        ours_s -= _seconds(records.pop(name))
+        del theirs[name]
+    if not theirs:
+        sys.exit(f"no model passes on both sides: {left_out}")
     text = _page(records, theirs, left_out, (ours_s, printed), options)
     print(text)
     if options.output:
         options.output.write_text(text)
     return 0
+
+
+def _not_passed(records: dict[str, dict[str, Any]], theirs: dict[str, Theirs]) -> dict[str, str]:
+    """Return the models that did not pass on both sides, and why."""
+    found = {}
+    for name, peer in theirs.items():
+        outcome = records[name]["outcome"]
+        if outcome["status"] != "pass":
+            found[name] = f"{outcome['status']} here: {outcome['reason']}"
+        elif peer.accuracy != "pass":
+            found[name] = f"there: {peer.accuracy}"
+    return found
+
+
+def _seconds(record: dict[str, Any]) -> float:
+    return sum(record["seconds"].values())
 
 
 def _drawn(options: argparse.Namespace) -> list[str]:
@@ -122,7 +144,7 @@ def _drawn(options: argparse.Namespace) -> list[str]:
 
 def _ours(
     models: tuple[str, ...], options: argparse.Namespace, runs: Path
-) -> tuple[dict[str, dict], str]:
+) -> tuple[dict[str, dict[str, Any]], str]:
     command = [sys.executable, str(ROOT / "torchbench.py"), "--backend", "inductor", "-r", "1"]
     command += ["-n", str(options.repeat), "--batch-size", str(options.batch_size)]
     command += ["--output-dir", str(runs)]
@@ -193,7 +215,7 @@ def _within(
 
 
 def _page(
-    records: dict[str, dict],
+    records: dict[str, dict[str, Any]],
     theirs: dict[str, Theirs],
     left_out: dict[str, str],
     ours: tuple[float, str],
@@ -205,7 +227,7 @@ def _page(
     lines[-1] += " | they print | we print |"
     lines += ["|---|---|---|---|---|---|---|---|"]
     for name, record in records.items():
-        peer, own_s = theirs[name], sum(record["seconds"].values())
+        peer, own_s = theirs[name], _seconds(record)
         line = next(line for line in printed.splitlines() if f" {name} " in line)
         lines.append(
             f"| {name} ({record['case']['batch_size']}) | {peer.accuracy_s:.1f}"
@@ -220,12 +242,12 @@ def _page(
         f" | {ours_s:.1f} | **{ours_s / total_s:.0%}** | | |"
     )
     if left_out:
-        lines += ["", "Drawn, and not run by both:", ""]
+        lines += ["", "Drawn, and not passed by both:", ""]
         lines += [f"- {name}: {reason}" for name, reason in left_out.items()]
     return "\n".join(lines + _seconds_table(records, ours_s)) + "\n"
 
 
-def _seconds_table(records: dict[str, dict], ours_s: float) -> list[str]:
+def _seconds_table(records: dict[str, dict[str, Any]], ours_s: float) -> list[str]:
     """Return where our seconds go: a column for every place that a record names."""
     places = list(dict.fromkeys(place for each in records.values() for place in each["seconds"]))
     head = "| model | " + " | ".join(place.replace("_", " ") for place in places) + " |"

@@ -25,12 +25,22 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.results.store import store
+from dynamometer.results.values.records import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dynamometer.results.values.records import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 USUAL = ("matplotlib", "pandas", "sklearn", "tensorflow", "torchaudio", "torchtext", "torchvision")
 """What the head of every file imports beside torch, numpy and scipy."""
+LOST = {Status.CRASH, Status.TIMEOUT, Status.INFRA}
+"""How tests of ours end that have no result."""
 STAND_IN = """
 from unittest.mock import MagicMock
 import sys
@@ -87,8 +97,8 @@ def main() -> None:
         command = [ROOT / "parity.py", tests, "--output-dir", Path(folder, "runs")]
         ours = _timed([sys.executable, *command, "--backend", "eager", "-j", asked.jobs], folder)
         (run,) = Path(folder, "runs").iterdir()
-        statuses = Counter(str(each.outcome.status) for each in store.read_records(run))
-    page = _page(asked, theirs, ours, statuses)
+        records = store.read_records(run)
+    page = _page(asked, theirs, ours, records)
     print(page)
     if asked.output:
         asked.output.write_text(page)
@@ -132,7 +142,9 @@ def _write_stand_ins(folder: Path) -> None:
             (folder / f"{name}.py").write_text(STAND_IN)
 
 
-def _page(asked: argparse.Namespace, theirs: list[Done], ours: Done, statuses: Counter[str]) -> str:
+def _page(
+    asked: argparse.Namespace, theirs: list[Done], ours: Done, records: Sequence[Record]
+) -> str:
     stats = [
         {key: int(value) for key, value in re.findall(r"\('(\w+)', (\d+)\)", _total(each.output))}
         for each in theirs
@@ -143,18 +155,20 @@ def _page(asked: argparse.Namespace, theirs: list[Done], ours: Done, statuses: C
     lost = [each.get("crash", 0) + each.get("timeout", 0) for each in stats]
     cpu_s = sum(each.cpu_s for each in theirs)
     their_wall_s = [each.wall_s for each in theirs]
-    tests = statuses.total()
+    with_result = [each for each in records if each.outcome.status not in LOST]
+    tests, our_lost = len(with_result), len(_files(records) - _files(with_result))
     their_rate, our_rate = (default + full) / cpu_s, 2 * tests / ours.cpu_s
+    statuses = Counter(str(each.outcome.status) for each in records)
     ended = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
     return f"""# Beside the corpus' own runner
 
 `bench/against_paritybench.py CHECKOUT --files {asked.files} --seed {asked.seed}`, torch
-{_torch_version()}: backend eager, one process at a time; the corpus' runner once in default mode
-and once with `--fullgraph`, `parity.py` once, as it always asks both.
+{_torch_version()}: backend eager, `--jobs {asked.jobs}` on both sides; the corpus' runner once in
+default mode and once with `--fullgraph`, `parity.py` once, as it always asks both.
 
 | | its default mode | its full graph | both | `parity.py` |
 |---|---|---|---|---|
-| files lost | {lost[0]} of {asked.files} | {lost[1]} | | 0 |
+| files lost | {lost[0]} of {asked.files} | {lost[1]} | | {our_lost} |
 | tests with a result | {default} | {full} | | {tests} |
 | CPU seconds | {theirs[0].cpu_s:.0f} | {theirs[1].cpu_s:.0f} | {cpu_s:.0f} | {ours.cpu_s:.0f} |
 | wall seconds | {their_wall_s[0]:.0f} | {their_wall_s[1]:.0f} | {sum(their_wall_s):.0f} \
@@ -162,11 +176,17 @@ and once with `--fullgraph`, `parity.py` once, as it always asks both.
 | results per CPU second | {default / theirs[0].cpu_s:.2f} | {full / theirs[1].cpu_s:.2f} \
 | {their_rate:.2f} | {our_rate:.2f} ({our_rate / their_rate:.1f} times) |
 
-A result is one of one test in one mode, also that it doesn't run in eager.
+A result is one of one test in one mode, also that it doesn't run in eager. What crashed, ran out of
+time or was lost by the harness has none; a file is lost if none of its tests has one.
 
 Its own counts: {stats[0]}, {stats[1]}.
 Ours: {ended}.
 """
+
+
+def _files(records: Sequence[Record]) -> set[str]:
+    """Return the files that tests are of; `project.Class` is one of `test_project.py`."""
+    return {each.case.model.partition(".")[0] for each in records}
 
 
 def _total(output: str) -> str:

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
+from exit_codes import worst
+
 from dynamometer.common.command_line.backends_list import Entry, entries
 from dynamometer.common.interfaces import arm_names
 from dynamometer.common.planning.arms import usable
@@ -90,10 +92,10 @@ def main() -> int:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    codes: list[int] = []
     if options.run:
         arms = [arm for arm in _arms() if options.slow or arm not in SLOW]
-        for suite in options.suites or SUITES:
-            _run(suite, arms, options)
+        codes += [_run(suite, arms, options) for suite in options.suites or SUITES]
     if options.runs or options.table:
         known = read_table(options.table) if options.table and options.table.exists() else []
         rows = merged([*known, *rows_of(options.runs)])
@@ -103,7 +105,7 @@ def main() -> int:
         print(text)
         if options.output:
             options.output.write_text(text)
-    return 0
+    return worst(codes)
 
 
 def _arms() -> list[str]:
@@ -116,7 +118,8 @@ def _arms() -> list[str]:
     ]
 
 
-def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
+def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> int:
+    """Run a suite, and return the exit code."""
     chosen = sorted(s.name for s in TableSuite(suite).specs() if not s.skip_reason("cpu"))
     words = [f"--backend={arm}" for arm in arms]
     words += [f"--only={name}" for name in chosen[: options.models]] if options.models else []
@@ -125,7 +128,7 @@ def _run(suite: str, arms: Sequence[str], options: argparse.Namespace) -> None:
         *("--timeout", str(options.timeout), "--output-dir", str(options.run)),
         *("-j", str(options.jobs), *words),
     ]
-    subprocess.run(command, check=False)
+    return subprocess.run(command, check=False).returncode
 
 
 def rows_of(runs: Sequence[Path]) -> list[Row]:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
-from disturbance import measure, verdict_of
+from disturbance import measure
 
 from dynamometer.common.machine.disturber import disturbed
 from dynamometer.common.machine.surroundings import Machine, read_counters
@@ -150,17 +150,28 @@ def _run(*arms: str, replicates: int) -> CaseSummary:
         return case
 
 
+def _verdicts(case: CaseSummary) -> list[Verdict]:
+    """Say what is concluded of the arms.
+
+    Raises:
+        ValueError: nothing, as nothing was timed.
+    """
+    judged = judge([case])
+    if not judged:
+        ended = "; ".join(f"{each.name}: {each.outcome.line}" for each in case.arms)
+        msg = f"nothing was timed ({ended})"
+        raise ValueError(msg)
+    return [each.verdict for each in judged]
+
+
 def _same_arms_are_not_different() -> bool:
     """Time eager beside eager."""
-    return not {each.verdict for each in judge([_run(f"{KNOWN}:eager_again", replicates=3)])} & (
-        DIFFERENT
-    )
+    return DIFFERENT.isdisjoint(_verdicts(_run(f"{KNOWN}:eager_again", replicates=3)))
 
 
 def _sees_five_percent() -> bool:
     """Time what wastes a twentieth of each call."""
-    found = judge([_run(f"{KNOWN}:slower_by_5_percent", replicates=3)])
-    return [each.verdict for each in found] == [Verdict.SLOWER]
+    return _verdicts(_run(f"{KNOWN}:slower_by_5_percent", replicates=3)) == [Verdict.SLOWER]
 
 
 def _sees_spinning_threads() -> bool:
@@ -178,7 +189,7 @@ def _marks_blocks() -> bool:
 def _is_not_fooled() -> bool:
     """Run identical arms beside a process that comes and goes: they are not called different."""
     (found,) = measure("comes and goes", SCALE, (MODEL,))
-    return verdict_of(found) not in DIFFERENT
+    return DIFFERENT.isdisjoint(_verdicts(found.case))
 
 
 CHECKS = (

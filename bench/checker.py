@@ -40,6 +40,7 @@ from dynamometer.common.checking.checking import (
 from dynamometer.common.checking.further import Further, check_further_calls
 from dynamometer.common.checking.snapshots import Snapshot
 from dynamometer.common.checking.steps import make_step
+from dynamometer.common.errors import UnknownNameError
 from dynamometer.common.interfaces.outcome import WrongResultError
 from dynamometer.common.measuring.arm_backends import load_backend
 from dynamometer.common.measuring.blame import TORCH_KERNELS
@@ -47,7 +48,7 @@ from dynamometer.dynamo import state
 from dynamometer.results.values.cases import BASELINE, Case, Dtype, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from spoiling import Spoiling
 
@@ -97,7 +98,9 @@ class Log:
         self._path = path
         self._counts: Counter[tuple[Any, ...]] = Counter()
         self.entries: list[dict[str, Any]] = []
-        for line in path.read_text().splitlines() if path.exists() else []:
+        text = path.read_text() if path.exists() else ""
+        self._before_next = "\n" if text and not text.endswith("\n") else ""
+        for line in text.splitlines():
             with suppress(json.JSONDecodeError):
                 self._take(json.loads(line))
 
@@ -109,7 +112,8 @@ class Log:
         """Append an entry."""
         self._take(entry)
         with self._path.open("a") as file:
-            file.write(json.dumps(entry) + "\n")
+            file.write(f"{self._before_next}{json.dumps(entry)}\n")
+        self._before_next = ""
 
     def begin(self, **key: Any) -> bool:
         """Note that a case is begun, and tell whether to: not if the process died of it twice."""
@@ -146,6 +150,10 @@ def main() -> int:
     parser.add_argument("--limit-s", type=float, default=float("inf"))
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    try:
+        _check_names(options.models or ())
+    except UnknownNameError as error:
+        parser.error(str(error))
     logging.getLogger("torch").setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
     log = Log(options.log)
@@ -171,6 +179,15 @@ def _work(options: argparse.Namespace, log: Log) -> None:
                     _try_right_arms(options, spec, case_of(spec, suite, mode, dtype), log)
                 else:
                     _spoil_case(spec, case_of(spec, suite, mode, dtype), log)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Raise UnknownNameError if one is no model of the three suites."""
+    known = [f"{suite}/{spec.name}" for suite in MODELS for spec in suite_of(suite).specs()]
+    for name in names:
+        if name not in known:
+            kind = "model"
+            raise UnknownNameError(kind, name, known)
 
 
 def _specs(options: argparse.Namespace) -> Iterator[tuple[ModelSpec, str]]:

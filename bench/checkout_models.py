@@ -83,9 +83,14 @@ def _parse() -> argparse.Namespace:
 
 
 def _read(path: Path | None) -> dict[str, Row]:
+    """Read what is there; a last line that was cut off is dropped, also from the file."""
     if path is None or not path.exists():
         return {}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    rows = [json.loads(line) for line in whole.splitlines()]
     return {row["model"]: row for row in rows}
 
 

@@ -39,6 +39,7 @@ from cut_plans import (
     read,
     write,
 )
+from exit_codes import worst
 
 from dynamometer.results.store.decisions import Decisions
 from dynamometer.results.store.graphs.corpus import Corpus
@@ -61,8 +62,7 @@ _SEED = 0
 def main() -> int:
     """Do what is asked for."""
     options = _parser().parse_args()
-    options.do(options)
-    return 0
+    return options.do(options) or 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -211,14 +211,23 @@ def _save_part(
 
 def _predict(options: argparse.Namespace) -> None:
     """Print the bound of each graph, and how many parts have no decision."""
-    graphs = read(options.parts / FOLDER)
+    graphs = _graphs(options.parts)
     known = decided(Decisions(options.decisions), graphs)
     print("\n".join(predicted(graphs, known)))
 
 
-def _measure(options: argparse.Namespace) -> None:
+def _graphs(parts: Path) -> list[CutGraph]:
+    """Return the graphs that `cut` looked at; ends the script if there are none."""
+    found = read(parts / FOLDER)
+    if not found:
+        print(f"{parts} holds no parts of graphs: make it with `cut`", file=sys.stderr)
+        raise SystemExit(2)
+    return found
+
+
+def _measure(options: argparse.Namespace) -> int:
     """Measure each graph whose bound leaves a gain open, unless its plan was measured."""
-    graphs = read(options.parts / FOLDER)
+    graphs, codes = _graphs(options.parts), []
     known = decided(Decisions(options.decisions), graphs)
     for graph in graphs:
         found = plans(graph, known.timed)
@@ -231,7 +240,9 @@ def _measure(options: argparse.Namespace) -> None:
         print(f"{graph.name}: {_said(found[0])} beside {whole.arm}", flush=True)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / PLAN_FILE).write_bytes(msgspec.json.encode(found[0].planned(graph)))
-        _run(Corpus(options.corpus).path(graph.key), folder, whole, known.setting, options)
+        path = Corpus(options.corpus).path(graph.key)
+        codes.append(_run(path, folder, whole, known.setting, options))
+    return worst(codes)
 
 
 def _said(plan: Plan) -> str:
@@ -240,8 +251,8 @@ def _said(plan: Plan) -> str:
 
 def _run(
     path: Path, folder: Path, best: Timed, setting: Setting | None, options: argparse.Namespace
-) -> None:
-    """Time a graph in parts beside the best single backend."""
+) -> int:
+    """Time a graph in parts beside the best single backend, and return the exit code."""
     assert setting is not None, "there are decisions"
     single = [] if best.arm == NO_BACKEND else ["--backend", best.arm]
     command = [
@@ -254,12 +265,12 @@ def _run(
         "PYTHONPATH": f"{ROOT / 'bench'}:{ROOT}",
         "CUT_GRAPHS_PLAN": str((folder / PLAN_FILE).resolve()),
     }
-    subprocess.run(command, check=False, env=environment)
+    return subprocess.run(command, check=False, env=environment).returncode
 
 
 def _page(options: argparse.Namespace) -> None:
     """Write the page."""
-    graphs = read(options.parts / FOLDER)
+    graphs = _graphs(options.parts)
     text = page(graphs, decided(Decisions(options.decisions), graphs), options.runs)
     print(text)
     if options.output:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from dynamometer.results.statistics.summary import ArmSummary, SuiteSummary
     from dynamometer.results.values.records import Environment, Estimate, Ratio
 
+MARKS = {Scale.TINY: "**", Scale.SMALL: "*", Scale.FULL: ""}
+"""By the scale of a model."""
+
 PILOTS = (
     *("lennard_jones", "resnet18", "squeezenet1_1", "mobilenet_v3_large", "dcgan", "hf_DistilBert"),
     *("GPT2ForSequenceClassification", "vit_small_patch16_224", "efficientnet_b0", "regnety_002"),
@@ -87,7 +90,10 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     runs = [run for run in options.runs if (run / store.MANIFEST).is_file()]
-    text = page(runs)
+    try:
+        text = page(runs)
+    except UsageError as error:
+        parser.exit(error.exit_code, f"{error}\n")
     print(text)
     if options.output:
         options.output.write_text(text)
@@ -133,8 +139,9 @@ def _head(environment: Environment, models: Sequence[Model]) -> str:
     return f"""# Every backend, and the ensemble
 
 Made by `bench/ensemble_figures.py` of {len(models)} models: inference in float32 on
-{environment.cpus} cores ({environment.cpu}), {versions}. Models marked * are at small scale; the
-others are as they were published. Each arm was held to eager and timed in the same blocks.
+{environment.cpus} cores ({environment.cpu}), {versions}. Models marked * are at small scale,
+those marked ** at tiny scale; the others are as they were published. Each arm was held to eager and
+timed in the same blocks.
 [ensemble.md](ensemble.md) says how the ensemble decides.
 
 For context: the ensemble of 2022 came to {geomean}x on a CPU, with {passing:.0%} of models passing,
@@ -243,7 +250,7 @@ def _reason(arm: ArmSummary) -> str:
 
 
 def _label(case: CaseSummary) -> str:
-    return case.case.model + "*" * (case.case.scale is Scale.SMALL)
+    return case.case.model + MARKS[case.case.scale]
 
 
 def _estimate(found: Estimate | None) -> str:

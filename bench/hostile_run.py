@@ -24,6 +24,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.common.ending import ExitCode
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,14 +10,16 @@ performance run each; correctness would take as many again), ours once with defa
 from __future__ import annotations
 
 import argparse
+import csv
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from against_dynamobench import ROOT, STUB, _cpu, _their_run
+from against_dynamobench import ROOT, STUB, NotRunError, _cpu, _their_run
 
 MODELS = ("lennard_jones", "resnet18", "squeezenet1_1", "dcgan", "phlippe_resnet")
 RUNS = 5
@@ -33,22 +35,30 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     options.batch_size, options.repeat, options.limit_s = 1, 30, 600.0
-    rows = []
+    rows: list[str] = []
+    left_out: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "sitecustomize.py").write_text(STUB.format(root=str(ROOT)))
         for model in options.only or MODELS:
             own, own_s = _ours(model)
-            runs = [_their_run(model, options, Path(scratch), "--performance") for _ in range(RUNS)]
+            try:
+                runs = [
+                    _their_run(model, options, Path(scratch), "--performance") for _ in range(RUNS)
+                ]
+            except NotRunError as error:
+                left_out[model] = str(error)
+                print(f"{model} left out: {error}", flush=True)
+                continue
             rows.append(_row(model, own, own_s, runs))
             print(rows[-1], flush=True)
-    text = _page(rows)
+    text = _page(rows, left_out)
     print(text)
     if options.output:
         options.output.write_text(text)
     return 0
 
 
-def _ours(model: str) -> tuple[dict, float]:
+def _ours(model: str) -> tuple[dict[str, Any], float]:
     with tempfile.TemporaryDirectory() as runs:
         command = [sys.executable, str(ROOT / "torchbench.py"), "--only", model]
         command += ["--backend", "inductor", "--batch-size", "1", "--output-dir", runs]
@@ -56,11 +66,15 @@ def _ours(model: str) -> tuple[dict, float]:
         subprocess.run(command, check=True, capture_output=True)
         spent_s = time.monotonic() - started
         (table,) = Path(runs).glob("*/*.csv")
-        header, row = (line.split(",") for line in table.read_text().splitlines()[:2])
-    return dict(zip(header, row, strict=False)), spent_s
+        return _first_row(table), spent_s
 
 
-def _row(model: str, own: dict, own_s: float, runs: list[tuple[float, str]]) -> str:
+def _first_row(table: Path) -> dict[str, Any]:
+    with table.open(newline="") as file:
+        return next(csv.DictReader(file))
+
+
+def _row(model: str, own: dict[str, Any], own_s: float, runs: list[tuple[float, str]]) -> str:
     try:
         speedups = [float(printed.partition("x")[0]) for _, printed in runs]
     except ValueError:
@@ -77,7 +91,7 @@ def _row(model: str, own: dict, own_s: float, runs: list[tuple[float, str]]) -> 
     )
 
 
-def _page(rows: list[str]) -> str:
+def _page(rows: list[str], left_out: dict[str, str]) -> str:
     lines = [
         "# Intervals beside the spread of runs",
         "",
@@ -90,6 +104,9 @@ def _page(rows: list[str]) -> str:
         "|---|---|---|---|---|---|---|---|",
         *rows,
     ]
+    if left_out:
+        lines += ["", "Left out, as PyTorch's harness did not run them:", ""]
+        lines += [f"- {model}: {reason}" for model, reason in left_out.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -19,10 +19,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GRACE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """One start of the sweep.
+
+    Attributes:
+        killed: whether it was killed; it may have ended before.
+        records: those that are stored then.
+        faults: what should not be.
+    """
+
+    killed: bool
+    records: list[str]
+    faults: list[str]
 
 
 def main() -> int:
@@ -37,9 +53,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as runs:
         words = ["--scale", "tiny", "--backend", "eager", "-r", "2", "--output-dir", runs]
         command = [str(ROOT / "torchbench.py"), "-k", options.filter, *words]
+        kills, records = 0, list[str]()
         faults: list[str] = []
-        for kill in range(options.kills):
-            faults += _run_and_kill(command, runs, rng.uniform(0.3, options.longest_s), kill)
+        for number in range(options.kills):
+            found = _run_and_kill(command, runs, rng.uniform(0.3, options.longest_s), number)
+            faults += [*found.faults, *_changed(records, found.records, f"start {number}")]
+            kills, records = kills + found.killed, found.records
             directory = _run_directory(runs)
             if directory is not None:
                 command = ["-m", "dynamometer", "resume", str(directory)]
@@ -48,9 +67,12 @@ def main() -> int:
         )
         if done.returncode:
             faults.append(f"the last resume ended with {done.returncode}: {done.stderr[-500:]!r}")
+        faults += _changed(records, _lines(runs), "the last resume")
         directory = _run_directory(runs)
         faults += _check(directory) if directory else ["there is no run"]
-    print("\n".join(faults) or f"{options.kills} kills: nothing lost, nothing run twice")
+    if not kills:
+        faults.append("nothing was killed: it had always ended before; see --longest-s")
+    print("\n".join(faults) or f"{kills} kills: nothing lost, nothing run twice")
     return 1 if faults else 0
 
 
@@ -58,7 +80,7 @@ class _AsWritten(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the description."""
 
 
-def _run_and_kill(command: list[str], runs: str, after_s: float, number: int) -> list[str]:
+def _run_and_kill(command: list[str], runs: str, after_s: float, number: int) -> Stopped:
     process = subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
@@ -72,19 +94,23 @@ def _run_and_kill(command: list[str], runs: str, after_s: float, number: int) ->
     before = _lines(runs)
     descendants = _descendants(process.pid)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed = process.wait() == -signal.SIGKILL
     time.sleep(GRACE_S)
     left = [pid for pid in descendants if Path(f"/proc/{pid}").exists()]
     # A line may have been finished between the look and the kill, none may be missing.
     after = _lines(runs)
-    state = "had ended by itself" if code is not None else f"killed after {after_s:.1f} s"
+    state = f"killed after {after_s:.1f} s" if killed else "had ended by itself"
     print(f"{number}: {state}, {len(after)} records, {len(descendants)} processes", flush=True)
-    faults = [f"kill {number}: process {pid} is left" for pid in left]
-    if after[: len(before)] != before:
-        faults.append(f"kill {number}: a stored record changed")
+    faults = [f"start {number}: process {pid} is left" for pid in left]
+    faults += _changed(before, after, f"the kill of start {number}")
     if code not in (None, 0):
-        faults.append(f"kill {number}: it had ended with {code} by itself")
-    return faults
+        faults.append(f"start {number}: it had ended with {code} by itself")
+    return Stopped(killed, after, faults)
+
+
+def _changed(before: list[str], after: list[str], by: str) -> list[str]:
+    """Say so if what was stored is not there any more as it was."""
+    return [] if after[: len(before)] == before else [f"{by} changed a stored record"]
 
 
 def _run_directory(runs: str) -> Path | None:

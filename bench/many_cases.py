@@ -12,25 +12,28 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import resource
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from tabulate import tabulate
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this tree, whatever is installed
 from dynamometer.common import registry
 from dynamometer.common.execution.runner import Interrupt, Remaining, RunInProgress, run
 from dynamometer.results.reports.sinks import Destination
 from dynamometer.results.store import store
 from dynamometer.results.values.cases import BASELINE, Case, ModelSpec, Protocol, RunPlan
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dynamometer.results.values.records import Record
 
 _STEPS = 10
@@ -41,6 +44,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cases", type=int, default=100_000)
     asked = parser.parse_args()
+    if asked.cases < 1:
+        parser.error("--cases must be at least 1")
     import factories
     from fakes import FakeExecutor, RecordingObserver
 
@@ -52,20 +57,11 @@ def main() -> None:
             pass
 
         def case_ended(self, case: Case) -> None:
-            pass
+            number = int(case.model.removeprefix("model_")) + 1
+            if number % step == 0 or number == asked.cases:
+                rows.append(_Row.now(number))
 
-    rows: list[tuple[int, float, float]] = []
-    began = time.perf_counter()
-
-    def before(case: Case, replicate: int) -> None:
-        nonlocal began
-        del replicate
-        number = int(case.model.removeprefix("model_"))
-        if number and number % (asked.cases // _STEPS) == 0:
-            now = time.perf_counter()
-            rows.append((number, now - began, _memory_mb()))
-            began = now
-
+    step = max(1, asked.cases // _STEPS)
     plan = _plan(asked.cases)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder) / "run"
@@ -76,20 +72,39 @@ def main() -> None:
         sinks = [registry.resolve("sinks", name)(study, destination) for name in ("csv",)]
         before_mb = _memory_mb()
         with store.RunStore(directory) as events:
-            executor = FakeExecutor(before=before, experiments=("accuracy",))
-            began = time.perf_counter()
+            executor = FakeExecutor(experiments=("accuracy",))
+            rows = [_Row.now(0)]
             run(
                 RunInProgress(Remaining(manifest, []), events, sinks, Quiet()),
                 executor,
                 Interrupt(),
             )
-    step = asked.cases // _STEPS
     print(f"{asked.cases:,} cases; {before_mb:.0f} MB before the first\n")
-    table = [
-        [f"{number:,}", f"{seconds / step * 1e6:.0f}", f"{memory:.0f}"]
-        for number, seconds, memory in rows
+    print(tabulate(_table(rows), headers=["cases", "us for each of the last", "MB"]))
+
+
+class _Row(NamedTuple):
+    """How many cases have ended, when, and how much memory that has taken."""
+
+    cases: int
+    at_s: float
+    memory_mb: float
+
+    @classmethod
+    def now(cls, cases: int) -> _Row:
+        return cls(cases, time.perf_counter(), _memory_mb())
+
+
+def _table(rows: Sequence[_Row]) -> list[list[str]]:
+    """Return a line for each row but the first, which is before any case."""
+    return [
+        [
+            f"{row.cases:,}",
+            f"{(row.at_s - last.at_s) / (row.cases - last.cases) * 1e6:.0f}",
+            f"{row.memory_mb:.0f}",
+        ]
+        for last, row in itertools.pairwise(rows)
     ]
-    print(tabulate(table, headers=["cases", "us for each of the last", "MB"]))
 
 
 def _plan(number: int) -> RunPlan:
@@ -109,7 +124,7 @@ def _plan(number: int) -> RunPlan:
 
 
 def _memory_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from dynamometer.common.studies.calibration import evaluation as calibration
 from dynamometer.common.studies.calibration.arms import PAIRS
 from dynamometer.results.statistics.replicates import log_speedups, of_pair
 from dynamometer.results.store import store
+from dynamometer.results.store.errors import StoreError
 from dynamometer.results.values import metrics
 from dynamometer.results.values.records import Stage, Status
 
@@ -39,6 +40,8 @@ EAGER = ALIKE[:3]
 """Pairs of eager arms, which share no arm with each other."""
 
 SHARES = (1.0, 0.5, 0.25)
+_LEAST = 2
+"""Processes that can be compared."""
 
 
 def main() -> int:
@@ -48,14 +51,17 @@ def main() -> int:
     )
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN_DIR")
     options = parser.parse_args()
+    try:
+        stored = [record for run in options.runs for record in store.read_records(run)]
+    except StoreError as error:
+        parser.error(str(error))
     records = [
         record
-        for run in options.runs
-        for record in map(calibration.without_isolated_runs, store.read_records(run))
+        for record in map(calibration.without_isolated_runs, stored)
         if record.outcome.status is Status.PASS
     ]
-    if not records:
-        parser.error("these runs hold no measurements of a calibration")
+    if len(_shared([_by_process(records, pair) for pair in EAGER])) < _LEAST:
+        parser.error("these runs hold no two processes that measured a calibration's arms")
     print("\n".join([*_of_blocks(records), "", *_of_copies(records)]))
     return 0
 
@@ -86,7 +92,7 @@ def _of_blocks(records: Sequence[Record]) -> list[str]:
 def _of_copies(records: Sequence[Record]) -> list[str]:
     """Compare one pair of copies in a process with several."""
     each = [_by_process(records, pair) for pair in EAGER]
-    shared = sorted(set.intersection(*(set(found) for found in each)))
+    shared = _shared(each)
     values = [[found[key] for key in shared] for found in each]
     one = _sd(value for own in values for value in own)
     mean = _sd(map(statistics.fmean, zip(*values, strict=True)))
@@ -98,6 +104,11 @@ def _of_copies(records: Sequence[Record]) -> list[str]:
         + ", ".join(f"{each:.2f}" for each in correlations)
         + f" ({len(shared)} processes).",
     ]
+
+
+def _shared(each: Sequence[dict[tuple[str, int], float]]) -> list[tuple[str, int]]:
+    """Return the processes that took all pairs."""
+    return sorted(set.intersection(*map(set, each)))
 
 
 def _by_process(records: Iterable[Record], pair: tuple[str, str]) -> dict[tuple[str, int], float]:

@@ -31,6 +31,7 @@ from dynamometer.common.planning.selection import Selection, select
 from dynamometer.dynamo import state
 from dynamometer.dynamo.capture import internals
 from dynamometer.dynamo.processor import processor_name
+from dynamometer.results.statistics.significance import half_width_log
 from dynamometer.results.values.cases import Mode, Scale
 from dynamometer.results.values.workers import Allocator
 
@@ -169,18 +170,27 @@ def _calls(way: Callable[[], object]) -> int:
 
 
 def _difference(more: list[float], less: list[float]) -> Difference:
-    """Compare two ways round by round, without the rounds that differ most."""
+    """Compare two ways round by round, without the rounds that differ most.
+
+    Sources:
+        J. W. Tukey, D. H. McLaughlin, Sankhya A 25 (1963) 331, and K. K. Yuen, Biometrika 61
+        (1974) 165: the error of a trimmed mean is that of all rounds, with the least and the most
+        that is kept in the place of what is left out, over the share that is kept.
+    """
     each = sorted(one - other for one, other in zip(more, less, strict=True))
-    kept = each[len(each) // 10 : len(each) - len(each) // 10]
-    error_us = statistics.stdev(kept) / len(kept) ** 0.5
-    return Difference(statistics.fmean(kept), 2 * error_us)
+    cut = len(each) // 10
+    kept = each[cut : len(each) - cut]
+    winsorized = [*[kept[0]] * cut, *kept, *[kept[-1]] * cut]
+    error_us = statistics.stdev(winsorized) * len(each) ** 0.5 / len(kept)
+    return Difference(statistics.fmean(kept), half_width_log(error_us, len(kept) - 1))
 
 
 _PAGE = """\
 # What Dynamo adds to a step, in parts
 
 torch {torch}, {processor}, TorchBench at small scale, inference, {rounds} rounds;
-microseconds, with twice the standard error over rounds. Made by `bench/overhead_parts.py`.
+microseconds: means without the tenth of the rounds at either end, with 95 % intervals. Made by
+`bench/overhead_parts.py`.
 
 {table}
 
@@ -188,7 +198,7 @@ microseconds, with twice the standard error over rounds. Made by `bench/overhead
 graphs: looking compiled code up, entering it, and fetching the parameters that are inputs of its
 graphs (of several graphs also all that runs between them); *graphs against eager* what running the
 graphs alone takes more than the whole model in eager, or less, as the code of modules is not run.
-The three add up to the *overhead*.
+The three add up to about the *overhead*: each mean leaves out rounds of its own.
 """
 
 

@@ -20,6 +20,7 @@ import time
 
 _WARM_UP_S = 1.0
 _CALLS = 2000
+_LEAST = 2
 
 
 def main() -> int:
@@ -31,6 +32,8 @@ def main() -> int:
     if options.threads:
         print(_latency_s(options.threads))
         return 0
+    if options.processes < _LEAST:
+        parser.error(f"--processes must be at least {_LEAST}: one does not differ from itself")
     everything = len(os.sched_getaffinity(0))
     found: dict[int, list[float]] = {1: [], everything: []}
     for _ in range(options.processes):

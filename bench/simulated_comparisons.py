@@ -98,7 +98,7 @@ MACHINES = {
     "the same with --run-sd 0.014": Simulated(run_sd=0.01, allowed=0.014),
 }
 
-_IN_FULL = 2
+_IN_FULL, _SHARE = 2, 4
 """Of the others a quarter of the pairs tell enough."""
 
 
@@ -144,6 +144,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    if options.seeds < _SHARE:
+        parser.error(f"--seeds must be at least {_SHARE}")
     text = _page(options.seeds)
     print(text)
     if options.output:
@@ -153,7 +155,8 @@ def main() -> int:
 
 def _page(seeds: int) -> str:
     rows = [
-        row(name, seeds if index < _IN_FULL else seeds // 4) for index, name in enumerate(MACHINES)
+        row(name, seeds if index < _IN_FULL else seeds // _SHARE)
+        for index, name in enumerate(MACHINES)
     ]
     head = [
         "machine", "something called a regression", "of these, slower", "something named at all",

@@ -35,7 +35,7 @@ COMMANDS = {
     "./torchbench.py -k nothing_like_it": 5,
     "-m dynamometer --help": 0,
     "-m dynamometer ls models": 0,
-    "-m dynamometer resume /nowhere": 3,
+    "-m dynamometer resume /nowhere": 2,
     "-m dynamometer run nowhere.py": 2,
 }
 """With the exit code each must have."""

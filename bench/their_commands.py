@@ -19,6 +19,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from exit_codes import worst
+
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = Path(__file__).with_suffix(".txt")
 MODELS = {
@@ -54,15 +56,17 @@ def main() -> int:
         "| from | command line | exit | what was said, or what its file holds |",
         "|---|---|---|---|",
     ]
+    codes = []
     for source, command in commands():
         found = run(command)
+        codes.append(found.status)
         told = found.said if found.status else found.rows
         row = (source, f"`{command}`", str(found.status), told)
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], flush=True)
     if options.output:
         options.output.write_text("\n".join(lines) + "\n")
-    return 0
+    return worst(codes)
 
 
 def commands() -> list[tuple[str, str]]:

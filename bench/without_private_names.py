@@ -9,6 +9,7 @@ its record must name what can't be known for want of it. The last run lacks all 
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -48,9 +49,14 @@ names.private = private
 
 def main() -> int:
     """Print a line for each name, and return how many cost more than they should."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    given = parser.parse_args().names
     wrong = 0
-    alone = [(name,) for name in sys.argv[1:] or RESTS_ON]
-    for names in alone if sys.argv[1:] else [*alone, tuple(RESTS_ON)]:
+    alone = [(name,) for name in given or RESTS_ON]
+    for names in alone if given else [*alone, tuple(RESTS_ON)]:
         said = run_without(names)
         wrong += said != GOOD
         print(f"{names[0] if len(names) == 1 else 'all of them'}: {said}", flush=True)

@@ -7,13 +7,15 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dynamometer.common import plugins
 from dynamometer.common.errors import UsageError
+from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 
 def load(kind: str, name: str, path: str) -> Any:
@@ -121,3 +123,80 @@ ASKED_OF_MADE: dict[str, tuple[str, ...]] = {
     "executors": ("prepare", "execute", "forget", "close"),
 }
 """What each run asks of what it makes."""
+
+
+class WatchedSource:
+    """What opens a plugin's suite, and says of its faults that they are the plugin's.
+
+    What it adds to the command line is the plugin's own.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        watch: Callable[..., AbstractContextManager[None]],
+        blame: Callable[[str], NoReturn],
+    ) -> None:
+        """Watch a source of suites.
+
+        Args:
+            source: what the plugin registers.
+            watch: says of an error what it came from, but for those of the types it is given.
+            blame: raises an error for a reason.
+        """
+        self._source, self._watch, self._blame = source, watch, blame
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the source has."""
+        return getattr(self._source, name)
+
+    def open(self, opening: Mapping[str, str]) -> WatchedSuite:
+        """Open the suite."""
+        with self._watch(ValueError):
+            found = self._source.open(opening)
+        if reason := lacking(found, ("specs", "preload", "load")):
+            self._blame(f"what open gives is no Suite: {reason}")
+        return WatchedSuite(found, self._watch, self._blame)
+
+
+class WatchedSuite:
+    """A plugin's suite, whose faults are said to be the plugin's."""
+
+    def __init__(
+        self,
+        suite: Any,
+        watch: Callable[..., AbstractContextManager[None]],
+        blame: Callable[[str], NoReturn],
+    ) -> None:
+        """Watch a suite; the arguments are those of `WatchedSource`."""
+        self._suite, self._watch, self._blame = suite, watch, blame
+        if hasattr(suite, "telling"):
+            self.telling = lambda tell: WatchedSuite(suite.telling(tell), watch, blame)
+
+    def specs(self) -> list[ModelSpec]:
+        """Describe the models."""
+        with self._watch(ValueError):
+            found = self._suite.specs()
+            specs = [*found] if hasattr(found, "__iter__") else None
+        if specs is None:
+            self._blame(f"specs gives {type(found).__name__}, and no list of ModelSpec")
+        odd = [type(each).__name__ for each in specs if not isinstance(each, ModelSpec)]
+        if odd:
+            self._blame(f"specs gives {odd[0]}, and no ModelSpec")
+        return specs
+
+    def preload(self, specs: Iterable[ModelSpec]) -> None:
+        """Import what loading models will need."""
+        with self._watch():
+            self._suite.preload(specs)
+
+    def load(self, spec: ModelSpec, case: object) -> Any:
+        """Build a model; what that raises is its outcome."""
+        found = self._suite.load(spec, case)
+        if reason := lacking(found, ("module", "args", "kwargs")):
+            self._blame(f"what load gives is no LoadedModel: {reason}")
+        if reason := lacking(found.module, ("forward", "named_parameters")):
+            self._blame(f"the module that load gives is none: {reason}")
+        if not isinstance(found.args, tuple | list):
+            self._blame(f"load gives args that are {type(found.args).__name__}, and no tuple")
+        return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from dynamometer.common import loading, plugins
@@ -190,15 +191,21 @@ def made(kind: Kind, name: str, *arguments: object) -> Any:
 
 
 @contextmanager
-def named(kind: Kind, name: str) -> Iterator[None]:
+def named(kind: Kind, name: str, *says_itself: type[Exception]) -> Iterator[None]:
     """Say of an error in a plugin's code that it came from there.
+
+    Args:
+        kind: of what the plugin brings.
+        name: of it.
+        says_itself: errors whose text is meant for whoever runs it.
 
     Raises:
         DynamometerError: something of a plugin failed; says what, and in which line.
     """
+    say: tuple[type[Exception], ...] = (DynamometerError, StoreError, OSError, *says_itself)
     try:
         yield
-    except (DynamometerError, StoreError, OSError):  # these say themselves what is wrong
+    except say:  # themselves what is wrong
         raise
     except (Exception, SystemExit) as error:
         if is_built_in(kind, name):
@@ -326,7 +333,12 @@ def suite(name: str) -> SuiteSource:
         UsageError: it can't be imported.
     """
     found: SuiteSource = resolve("suites", name)
-    return found
+    if is_built_in("suites", name):
+        return found
+    watched: Any = loading.WatchedSource(
+        found, partial(named, "suites", name), partial(blame, "suites", name)
+    )
+    return watched  # type: ignore[no-any-return]  # it has all that the source has
 
 
 def suite_of(text: str) -> str | None:

@@ -126,6 +126,15 @@ def generators() -> tuple[object, ...]:
 
 
 @contextmanager
+def generators_kept() -> Iterator[None]:
+    """Put torch's generators back as they were, of every CUDA device, too."""
+    is_used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # not annotated by torch
+    devices = range(torch.cuda.device_count()) if is_used else ()
+    with torch.random.fork_rng(devices):
+        yield
+
+
+@contextmanager
 def without_gradients() -> Iterator[None]:
     """Let weights be written in place, with nothing recorded of it."""
     with torch.no_grad():

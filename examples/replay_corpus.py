@@ -36,8 +36,8 @@ NO_FIGURES = f"{'':9}  {'':10}  {'':7}  "
 ROOTS = {"torch": torch, "_operator": operator, "math": math}
 
 
-def main() -> None:
-    """Replay every graph of a corpus."""
+def main() -> int:
+    """Replay every graph of a corpus; return 1 if not all are right."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path, help="a corpus' folder, or the file of one graph")
     parser.add_argument("--backend", default="inductor", help="a name, or module:callable")
@@ -49,11 +49,11 @@ def main() -> None:
     files = sorted((folder / "graphs").glob("*.graph")) if folder.is_dir() else [folder]
     if not folder.exists():
         parser.error(f"there is no {folder}")
-    right = 0
+    files, right = files[: options.most], 0
     print(
         f"{'key':12}  {'ops':>5}  {'eager ms':>9}  {'backend ms':>10}  {'speedup':>7}  result, of"
     )
-    for path in files[: options.most]:
+    for path in files:
         graph, description = load(path)
         values = draw(description["inputs"], options.seed)
         torch.compiler.reset()
@@ -63,7 +63,8 @@ def main() -> None:
         origin = description["origin"]
         ops = sum(description["ops"].values())
         print(f"{path.stem[:12]}  {ops:5}  {line}, {origin['suite']}/{origin['model']}", flush=True)
-    print(f"{right} of {len(files[: options.most])} graphs are right")
+    print(f"{right} of {len(files)} graphs are right")
+    return 0 if right == len(files) else 1
 
 
 def replay(
@@ -266,4 +267,4 @@ def drawn(spread: Json, count: int, dtype: torch.dtype, generator: torch.Generat
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

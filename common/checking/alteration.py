@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from dynamometer.common.checking.snapshots import (
-    distinct,
-    has_arithmetic,
-    inputs_of,
-    is_like,
-    state_of,
-)
+from dynamometer.common.checking.snapshots import distinct, inputs_of, state_of
 from dynamometer.common.checking.steps import copied_inputs
 from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.changes import has_arithmetic, is_like
 from dynamometer.dynamo.accuracy.leaves import OFFSETS
 from dynamometer.results.values.cases import Mode
 

@@ -12,9 +12,10 @@ import torch
 from dynamometer.common.checking.snapshots import attributes_of
 from dynamometer.common.checking.steps import Autocast
 from dynamometer.dynamo import state
+from dynamometer.dynamo.accuracy.leaves import map_tensors, tensors_in
 from dynamometer.dynamo.accuracy.numbers import as_real
 from dynamometer.dynamo.accuracy.rounding import nudge
-from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
+from dynamometer.dynamo.trees import once
 
 if TYPE_CHECKING:
     from dynamometer.common.interfaces.suite import LoadedModel
@@ -32,7 +33,7 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
     ]
     only_whole = all(bool((each == each.round()).all()) for each in real)
     change = partial(nudge, share=share, generator=generator, whole=only_whole)
-    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, once(change)))
+    own = loaded.copy().with_inputs(partial(map_tensors, once(change)))
     with state.without_gradients():
         for each in own.module.parameters():
             each.copy_(change(each))
@@ -40,8 +41,7 @@ def nudged(loaded: LoadedModel, share: float, seed: int) -> LoadedModel:
 
 
 def _float_inputs(loaded: LoadedModel) -> list[torch.Tensor]:
-    every = tree_leaves([(each.args, dict(each.kwargs)) for each in loaded.calls])
-    tensors = [each for each in every if isinstance(each, torch.Tensor)]
+    tensors = tensors_in([(each.args, dict(each.kwargs)) for each in loaded.calls])
     return [each for each in tensors if each.is_floating_point() or each.is_complex()]
 
 
@@ -54,7 +54,7 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
         wide = torch.complex128 if tensor.is_complex() else torch.float64
         return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
 
-    own = loaded.copy().with_inputs(partial(tree_map_only, torch.Tensor, once(widen)))
+    own = loaded.copy().with_inputs(partial(map_tensors, once(widen)))
     module = own.module.module if isinstance(own.module, Autocast) else own.module
     for each in (*module.parameters(), *module.buffers()):
         if each.is_complex():  # which `Module.double` leaves as they are
@@ -62,6 +62,17 @@ def in_float64(loaded: LoadedModel) -> LoadedModel:
     for each in _tables(own):
         each.data = widen(each).data
     return replace(own, module=module.double())
+
+
+def drawn_in(loaded: LoadedModel, dtype: torch.dtype) -> torch.dtype:
+    """Return what a configured model draws random numbers in: the dtype of its weights.
+
+    Args:
+        loaded: the model.
+        dtype: what was asked for; it holds where weights are of several.
+    """
+    own = {each.dtype for each in loaded.module.parameters() if each.is_floating_point()}
+    return own.pop() if len(own) == 1 else dtype
 
 
 def _tables(loaded: LoadedModel) -> list[torch.Tensor]:

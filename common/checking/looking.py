@@ -19,15 +19,11 @@ import torch
 
 from dynamometer.common.checking.alteration import Alteration, alter
 from dynamometer.common.checking.form import Form, what_is_on
-from dynamometer.common.checking.snapshots import (
-    Snapshot,
-    attributes_of,
-    difference,
-    state_of,
-)
+from dynamometer.common.checking.snapshots import Snapshot, attributes_of, state_of
 from dynamometer.common.checking.steps import LEARNING_RATE, LOSS_FACTOR, make_optimizer, own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
+from dynamometer.dynamo.accuracy.changes import difference
 from dynamometer.dynamo.accuracy.deviation import IN_FLOAT32, Multiples
 from dynamometer.dynamo.accuracy.expected import CHANGE, are_identical
 from dynamometer.dynamo.accuracy.numbers import as_real

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamometer.common.checking.copies import in_float64, nudged
+from dynamometer.common.checking.copies import drawn_in, in_float64, nudged
 from dynamometer.common.checking.looking import Call, Look, make_call
 from dynamometer.common.checking.repeats import (
     BY_FAR,
@@ -108,7 +108,7 @@ def reference_of(
     @contextmanager
     def wide() -> Iterator[Step]:
         own = in_float64(loaded)
-        with state.uncompiled(), DrawsOf(DTYPES[case.dtype]):
+        with state.uncompiled(), DrawsOf(drawn_in(loaded, DTYPES[case.dtype])):
             yield make_step(own.module, own, case.mode, settings.seed)
 
     pace = dict[str, Any]()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -14,8 +15,15 @@ from torch import nn
 from dynamometer.common.checking.steps import own_module
 from dynamometer.dynamo import state
 from dynamometer.dynamo.accuracy import leaves
+from dynamometer.dynamo.accuracy.changes import (
+    change_of,
+    form_of,
+    has_arithmetic,
+    is_like,
+    is_rounding,
+    overwritten,
+)
 from dynamometer.dynamo.accuracy.expected import CHANGE
-from dynamometer.dynamo.accuracy.numbers import all_same, same
 from dynamometer.results.values.cases import Mode
 
 if TYPE_CHECKING:
@@ -23,15 +31,6 @@ if TYPE_CHECKING:
 
     from dynamometer.common.interfaces.suite import LoadedModel
     from dynamometer.dynamo.accuracy.leaves import Leaf
-
-_ROUNDINGS = 4.0
-"""Of itself that a value may be off by which is divided by its own norm once more, or the like."""
-
-_SENTINEL, _OVERWRITTEN = 1e3, 1 / 64
-"""A state at least as large is known to be overwritten where so small a share of it is left."""
-
-_STORED = 2.0
-"""Roundings of a stored value that a change of it can't be known better than by."""
 
 OVERWRITTEN = ", overwritten"
 """How the paths of what was overwritten end."""
@@ -71,13 +70,13 @@ class Snapshot:
         found = {
             CHANGE + path: leaf
             for path, value in now.items()
-            if (leaf := _change(self.kept.get(path), value)) is not None
+            if (leaf := change_of(self.kept.get(path), value)) is not None
         }
         found |= {
             f"{CHANGE}{path}{OVERWRITTEN}": leaf
             for path, value in now.items()
             if CHANGE + path in found
-            if (leaf := _overwritten(self.kept.get(path), value)) is not None
+            if (leaf := overwritten(self.kept.get(path), value, whole=_is_set(path))) is not None
         }
         gone = self.kept.keys() - now.keys() - set(but)
         return {**found, **{CHANGE + path: leaves.keep("removed") for path in gone}}
@@ -94,7 +93,7 @@ class Snapshot:
             path
             for path, leaf in changes.items()
             if not path.endswith(OVERWRITTEN)
-            if not _is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
+            if not is_rounding(self.kept.get(path.removeprefix(CHANGE)), leaf.value)
             and not self._was_zero_buffer(path.removeprefix(CHANGE))
         )
 
@@ -172,9 +171,18 @@ def state_of(loaded: LoadedModel) -> dict[str, object]:
     module = own_module(loaded.module)
     return {
         **{f"parameters.{name}": each for name, each in module.named_parameters()},
-        **{f"buffers.{name}": each for name, each in module.named_buffers()},
+        **_buffers_of(module),
         **inputs_of(loaded),
     }
+
+
+def _buffers_of(module: nn.Module) -> dict[str, object]:
+    """Return buffers by path; of a nested one its rows, which can be compared and written to."""
+    found: dict[str, object] = {}
+    for name, each in module.named_buffers():
+        path = f"buffers.{name}"
+        found |= leaves.by_path(each, path) if each.is_nested else {path: each}
+    return found
 
 
 Attributes = dict[str, list[tuple[torch.Tensor, int]]]
@@ -211,9 +219,12 @@ _DEPTH = 3
 def _numbers_in(value: object, depth: int) -> object:
     if type(value) in {bool, int, float, str}:
         return value
-    if not depth or not isinstance(value, dict | list | tuple):
+    if not depth or isinstance(value, type | nn.Module | torch.Tensor):
         return None
-    values = list(value.values()) if isinstance(value, dict) else list(value)
+    if isinstance(value, dict | list | tuple | deque):
+        values = list(value.values()) if isinstance(value, dict) else list(value)
+    else:  # an object that counts, say
+        values = list(getattr(value, "__dict__", {}).values())
     return [_numbers_in(each, depth - 1) for each in values]
 
 
@@ -247,13 +258,18 @@ def inputs_of(loaded: LoadedModel) -> dict[str, object]:
     Of an array of numbers that is the tensor that shares its memory.
     """
     calls = [{"args": each.args, "kwargs": dict(each.kwargs)} for each in loaded.calls]
-    found = leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs")
+    found = leaves.by_path(calls if len(calls) > 1 else calls[0], "inputs", is_result=False)
     shared: dict[int, torch.Tensor] = {}
     for path, each in found.items():
         if isinstance(each, np.ndarray) and each.flags.writeable:
             with suppress(TypeError, ValueError):  # of text, or in an order that torch can't read
                 found[path] = shared.setdefault(id(each), torch.from_numpy(each))
     return found
+
+
+def _is_set(path: str) -> bool:
+    """Return of what is not a parameter, to which an optimizer adds, that a model may set it."""
+    return not path.startswith("parameters")
 
 
 def _kept(value: object, known: object) -> object:
@@ -274,101 +290,6 @@ def _copy(value: object) -> object:
     return copy.copy(value) if isinstance(value, set) else value
 
 
-def _change(before: object, now: object) -> Leaf | None:
-    if not isinstance(now, torch.Tensor):
-        unchanged = before is now or (type(before) is type(now) and bool(before == now))
-        return None if unchanged else leaves.keep(now)
-    if is_like(before, now):
-        return None
-    if not isinstance(before, torch.Tensor) or _kind(before) != _kind(now):
-        return leaves.keep(now)
-    return difference(before, now)
-
-
-def difference(before: torch.Tensor, now: torch.Tensor) -> Leaf:
-    """Return the difference of two stored tensors of one kind, and how well it is known."""
-    was, found = (_dense(each.detach()) for each in (before, now))
-    if found.dtype is torch.bool:
-        return leaves.keep(found ^ was)
-    if not found.is_floating_point():  # torch can't subtract every kind without a sign
-        return leaves.keep(found.long() - was.long())
-    # Over what is no number, what is written is the change.
-    written_over = torch.where(same(was, found), 0.0, found)
-    change = leaves.keep(torch.where(was.isfinite(), found - was, written_over))
-    stored_in = now.dtype if now.is_floating_point() else found.dtype
-    wide = torch.promote_types(found.dtype, torch.float32)
-    size = torch.maximum(found.abs(), was.abs()).to("cpu", wide)
-    return replace(change, resolution=_STORED * torch.finfo(stored_in).eps * size)
-
-
-def _overwritten(before: object, now: object) -> Leaf | None:
-    """Return what was written over large numbers, and zero in other places.
-
-    A running minimum begins with 1e10, say: the change of that says nothing of what is there now.
-    """
-    if not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
-        return None
-    if _kind(before) != _kind(now) or not now.is_floating_point():
-        return None
-    was, found = (_dense(each.detach()) for each in (before, now))
-    is_large = was.isfinite() & (was.abs() >= _SENTINEL)
-    is_over = is_large & (found.abs() <= _OVERWRITTEN * was.abs())
-    return leaves.keep(torch.where(is_over, found, 0.0)) if bool(is_over.any()) else None
-
-
-def has_arithmetic(tensor: torch.Tensor) -> bool:
-    """Return whether torch can add to a tensor in place: not to sparse, quantized, 8-bit floats."""
-    has_eight_bits = tensor.is_floating_point() and tensor.itemsize == 1
-    return tensor.layout is torch.strided and not tensor.is_quantized and not has_eight_bits
-
-
-def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Return real values that torch can subtract."""
-    if has_arithmetic(tensor) and not tensor.is_complex():
-        return tensor
-    kept: torch.Tensor = leaves.keep(tensor).value
-    return kept
-
-
-def is_like(one: object, other: torch.Tensor) -> bool:
-    """Return whether something is a tensor of one kind with another, and equal to it.
-
-    A nested tensor's size is its own, and those of inputs don't change in place.
-    """
-    if not isinstance(one, torch.Tensor) or _kind(one) != _kind(other):
-        return False
-    return one.is_nested or _are_equal(one, other)
-
-
-def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors of one kind are equal; sparse ones aren't made dense for that."""
-    return all(map(all_same, _parts(one), _parts(other)))
-
-
-def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    if tensor.layout is torch.sparse_coo:
-        own = tensor.detach().coalesce()
-        return own.indices(), own.values()
-    if tensor.layout is torch.sparse_csr:
-        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
-    return (_dense(tensor),)
-
-
-def _is_rounding(before: object, change: object) -> bool:
-    if not isinstance(before, torch.Tensor) or not isinstance(change, torch.Tensor):
-        return False
-    if not before.is_floating_point() or not has_arithmetic(before):
-        return False
-    if change.shape != before.shape:
-        return False
-    most = _ROUNDINGS * torch.finfo(before.dtype).eps * before.detach().abs()
-    return bool((change.abs() <= most.to(change.device)).all())
-
-
-def _kind(tensor: torch.Tensor) -> object:
-    return tensor.shape, tensor.dtype, tensor.layout
-
-
 def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
     """Return a view without elements that share memory with others of a tensor of the same shape.
 
@@ -385,14 +306,14 @@ def distinct(tensor: torch.Tensor, of: torch.Tensor) -> torch.Tensor:
 def _is_of_other_kind(now: object, kept: object) -> bool:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return False
-    return _kind(now) != _kind(kept)
+    return form_of(now) != form_of(kept)
 
 
 @state.without_gradients()
 def _put_back(now: object, kept: object) -> None:
     if not isinstance(now, torch.Tensor) or not isinstance(kept, torch.Tensor):
         return
-    if _kind(now) == _kind(kept) and not is_like(kept, now):
+    if form_of(now) == form_of(kept) and not is_like(kept, now):
         # What was made in that mode may be written to in it alone.
         with torch.inference_mode() if now.is_inference() else nullcontext():
             distinct(now, of=now).copy_(distinct(kept, of=now))

@@ -20,8 +20,8 @@ from torch.nn.parameter import is_lazy
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import copied, require_values
 from dynamometer.dynamo import state
-from dynamometer.dynamo.accuracy.leaves import by_path
-from dynamometer.dynamo.trees import once, tree_leaves, tree_map_only
+from dynamometer.dynamo.accuracy.leaves import by_path, map_tensors
+from dynamometer.dynamo.trees import once, tree_leaves
 from dynamometer.results.values.cases import Dtype, Mode
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def configure(loaded: LoadedModel, case: Case, device: torch.device) -> LoadedMo
         module = WithLoss(_trainable(module))
     if case.dtype is Dtype.AMP:
         module = Autocast(module, device.type)
-    moved = loaded.with_inputs(partial(tree_map_only, torch.Tensor, once(move)))
+    moved = loaded.with_inputs(partial(map_tensors, once(move)))
     notes = () if _set_mode(module, case.mode) else (_STAYS,)
     return replace(moved, module=module, notes=(*moved.notes, *notes))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,7 +154,14 @@ def check_batch_size(suite: str, models: Sequence[ModelSpec], workload: Workload
         spec.name for spec in models if not spec.batch_size and asked_batch_size(spec, workload)
     ]
     if argument and fixed:
-        msg = f"{fixed[0]} takes no {argument} as an argument; give it no batch size"
+        many = len(fixed) > 1
+        msg = (
+            f"{', '.join(fixed)} {'take' if many else 'takes'} no {argument} as an argument; give"
+            f" {'them' if many else 'it'} no batch size"
+        )
+        if len(fixed) < len(models):
+            words = [f"-x {shlex.quote(f'^{re.escape(name)}$')}" for name in fixed]
+            msg += f", or leave {'them' if many else 'it'} out: {' '.join(words)}"
         raise UsageError(msg)
 
 

@@ -197,7 +197,9 @@ def are_identical(one: Leaves, other: Leaves) -> bool:
 def are_equal(one: Leaf, other: Leaf) -> bool:
     """Return whether two leaves of one kind are equal; what can't be compared counts as equal."""
     if not isinstance(one.value, torch.Tensor):
-        return one.value is other.value or not one.is_comparable or one.value == other.value
+        if one.value is other.value or not one.is_comparable or one.value == other.value:
+            return True
+        return bool(one.value != one.value) and bool(other.value != other.value)
     return all_same(one.value, other.value)
 
 

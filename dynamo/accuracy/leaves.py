@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import enum
 import inspect
+from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from dynamometer.dynamo.trees import tree_map_only
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -55,19 +64,82 @@ def collect(tree: object, path: str = "output") -> dict[str, Leaf]:
 
 def keep_all(values: Mapping[str, object]) -> dict[str, Leaf]:
     """Copy leaves that were walked to, as `keep` does each; strides are part of their kind."""
-    return {path: keep(value, strides=True) for path, value in values.items()}
+    return {
+        path + step: keep(part, strides=True)
+        for path, value in values.items()
+        for step, part in _stored(value)
+    }
 
 
-def by_path(tree: object, path: str) -> dict[str, object]:
-    """Return the leaves of a tree themselves, not copies."""
+_MOST_DENSE = 1 << 26
+"""Elements of a sparse result that are all written out."""
+
+
+def _stored(value: object) -> Iterator[tuple[str, object]]:
+    """Yield what is stored of a sparse tensor that would be too large with all its zeros."""
+    if (
+        not isinstance(value, torch.Tensor)
+        or value.layout is not torch.sparse_coo
+        or value.numel() <= _MOST_DENSE
+    ):
+        yield "", value
+    else:
+        own = value.detach().coalesce()
+        yield ".indices()", own.indices()
+        yield ".values()", own.values()
+        yield ".shape", tuple(own.shape)
+
+
+_MOST_LEAVES = 1 << 17
+"""Of one tree that are looked at: containers that all hold each other have paths without end."""
+
+
+def by_path(tree: object, path: str, *, is_result: bool = True) -> dict[str, object]:
+    """Return the leaves of a tree themselves, not copies.
+
+    Args:
+        tree: what to walk.
+        path: of the tree.
+        is_result: whether iterators are consumed, and tensors opened that wrap others; of inputs
+            each is a leaf, which the model is given.
+    """
     found: dict[str, object] = {}
-    for leaf_path, value in _walk(tree, path, frozenset()):
-        unique, count = leaf_path, 1
+    counts = Counter[str]()
+    walked = _walk(tree, path, frozenset(), is_result=is_result)
+    for leaf_path, value in islice(walked, _MOST_LEAVES):
+        unique = leaf_path
         while unique in found:
-            count += 1
-            unique = f"{leaf_path} ({count})"
+            counts[leaf_path] += 1
+            unique = f"{leaf_path} ({counts[leaf_path] + 1})"
         found[unique] = value
     return found
+
+
+def tensors_in(tree: object) -> list[torch.Tensor]:
+    """Return every tensor of a tree of inputs, whatever holds it; iterators are left alone."""
+    every = by_path(tree, "", is_result=False).values()
+    return [each for each in every if isinstance(each, torch.Tensor)]
+
+
+def map_tensors(change: Callable[[torch.Tensor], torch.Tensor], tree: Any) -> Any:
+    """Return a tree of inputs like another, with every tensor changed.
+
+    What is in objects, such as data classes, is changed in copies of these.
+
+    Args:
+        change: gives what is there instead; the same for the same tensor.
+        tree: of inputs.
+    """
+
+    def changed(leaf: object) -> object:
+        if isinstance(leaf, torch.Tensor):
+            return change(leaf)
+        if isinstance(leaf, (*_PLAIN, Iterator)):
+            return leaf
+        within = tensors_in(leaf)
+        return copy.deepcopy(leaf, {id(each): change(each) for each in within}) if within else leaf
+
+    return tree_map_only(object, changed, tree)
 
 
 def structure_of(tree: object) -> str | None:
@@ -108,15 +180,31 @@ def _structure(tree: object, above: AbstractSet[int]) -> str | None:
     return f"[{', '.join(texts)}]" if len(texts) == len(parts) else None
 
 
-def _walk(tree: object, path: str, above: AbstractSet[int]) -> Iterator[tuple[str, object]]:
+def _walk(
+    tree: object, path: str, above: AbstractSet[int], *, is_result: bool
+) -> Iterator[tuple[str, object]]:
     if tree is None or id(tree) in above:
         return
-    children = _children(tree)
+    is_whole = not is_result and _is_whole(tree)
+    children = None if is_whole else _children(tree)
     if children is None:
         yield path, tree
-        return
+        children = _beside_values(tree)
     for step, child in children:
-        yield from _walk(child, (path + step).removeprefix("."), above | {id(tree)})
+        below = (path + step).removeprefix(".")
+        yield from _walk(child, below, above | {id(tree)}, is_result=is_result)
+
+
+def _is_whole(tree: object) -> bool:
+    """Return whether something is used up by looking into it, or has a gradient as a whole."""
+    return isinstance(tree, Iterator) or (isinstance(tree, torch.Tensor) and not tree.is_nested)
+
+
+def _beside_values(tree: object) -> list[tuple[str, object]]:
+    """Return what a tensor of a class of its own holds beside its values, as a scale."""
+    if not isinstance(tree, torch.Tensor) or type(tree) in _PLAIN_TENSORS or tree.is_nested:
+        return []
+    return [(f".{name}", value) for name, value in vars(tree).items()]
 
 
 OFFSETS = ".offsets()"
@@ -128,9 +216,9 @@ _PLAIN = (Number, str, bytes, AbstractSet, np.ndarray, np.generic, torch.nn.Modu
 def _children(tree: object) -> Iterable[tuple[str, object]] | None:
     """Return what a tree consists of, each with its step of the path; `None` for a leaf."""
     if isinstance(tree, torch.Tensor):
-        return _of_nested(tree) if tree.is_nested else None
-    if isinstance(tree, _IN_ORDER):
-        return [(f"[{index}]", value) for index, value in enumerate(tree)]
+        return _of_nested(tree) if tree.is_nested else _of_wrapper(tree)
+    if isinstance(tree, _IN_ORDER):  # an iterator may have no end
+        return [(f"[{index}]", value) for index, value in enumerate(islice(tree, _MOST_LEAVES))]
     if isinstance(tree, _PLAIN):
         return _of_compound(tree) if isinstance(tree, np.ndarray) else None
     if isinstance(tree, Mapping):
@@ -145,10 +233,20 @@ def _step(key: object) -> str:
 
 
 def _of_nested(tensor: torch.Tensor) -> list[tuple[str, object]]:
-    if tensor.layout is torch.jagged:
+    if tensor.layout is torch.jagged and tensor.lengths() is None:  # type: ignore[attr-defined]  # of jagged ones alone
         offsets = tensor.offsets()  # type: ignore[attr-defined]  # of jagged ones alone
         return [(".values()", tensor.values()), (OFFSETS, offsets)]
     return [(f"[{index}]", each) for index, each in enumerate(tensor.unbind())]
+
+
+def _of_wrapper(tensor: torch.Tensor) -> list[tuple[str, object]] | None:
+    """Return what a tensor is made of that wraps others; `None` of one that is none."""
+    if type(tensor) in _PLAIN_TENSORS or not hasattr(tensor, "__tensor_flatten__"):
+        return None
+    names, context = tensor.__tensor_flatten__()
+    held = [(f".{name}", getattr(tensor, name)) for name in names]
+    outer = [(".dtype", tensor.dtype), (".shape", tuple(tensor.shape))]
+    return [*held, *outer, (".context", context)]
 
 
 def _of_compound(array: np.ndarray[Any, Any]) -> list[tuple[str, object]] | None:
@@ -195,7 +293,7 @@ def keep(value: object, *, strides: bool = False) -> Leaf:
     """
     if isinstance(value, torch.Tensor):
         kind = _kind(value) if strides else f"shape {tuple(value.shape)} of {value.dtype}"
-        return Leaf(_plain(value), kind)
+        return Leaf("no values", kind) if value.is_meta else Leaf(_plain(value), kind)
     if isinstance(value, np.ndarray):
         return _of_array(value)
     kind = type(value).__name__
@@ -214,7 +312,9 @@ _WIDEST = {False: torch.float64, True: torch.complex128}
 def _of_array(array: np.ndarray[Any, Any]) -> Leaf:
     kind = f"array of shape {array.shape} of {array.dtype}"
     if array.dtype.kind in "biufc":
-        return Leaf(_plain(torch.tensor(array.copy())), kind)
+        native = array.astype(array.dtype.newbyteorder("="))
+        with suppress(TypeError):  # of long numbers, which torch doesn't have
+            return Leaf(_plain(torch.tensor(native)), kind)
     return Leaf(array.tolist(), kind)
 
 
@@ -247,6 +347,8 @@ def _kind(tensor: torch.Tensor) -> str:
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     """Return a dense copy on the CPU: of complex numbers real and imaginary part."""
     dense = tensor.detach()
+    if type(dense) not in _PLAIN_TENSORS and not hasattr(dense, "__tensor_flatten__"):
+        dense = dense.as_subclass(torch.Tensor)  # compared by torch's operators, not its own
     if dense.is_quantized:
         dense = dense.dequantize()
     if dense.layout is not torch.strided:

@@ -257,7 +257,8 @@ class DrawsOf(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torc
     """Has random numbers in float64 be those that eager draws in its own dtype.
 
     Most generators give other numbers, not the same ones more finely: with another mask a dropout
-    is another computation, and float64 no referee.
+    is another computation, and float64 no referee. Operators that may draw and don't, as attention
+    and recurrent layers without dropout, compute in float64 like all others.
     """
 
     supports_higher_order_operators = True
@@ -278,11 +279,19 @@ class DrawsOf(TorchDispatchMode):  # type: ignore[misc, valid-type]  # what torc
         given = dict(kwargs or {})
         if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
             return func(*args, **given)
+        is_written_to = func._schema.is_mutable  # noqa: SLF001  no other way to ask
+        if given.get("generator") is None and not is_written_to:
+            with state.generators_kept():
+                before = state.generators()
+                found = func(*args, **given)
+                draws = state.generators() != before
+            if not draws:
+                return found
         if given.get("dtype") is torch.float64:
             given["dtype"] = self._dtype
         narrow_args, narrow_kwargs = tree_map_only(torch.Tensor, self._narrow, (args, given))
         drawn = tree_map_only(torch.Tensor, self._widen, func(*narrow_args, **narrow_kwargs))
-        if isinstance(drawn, torch.Tensor) and func._schema.is_mutable:  # noqa: SLF001  no other way to ask
+        if isinstance(drawn, torch.Tensor) and is_written_to:
             return args[0].copy_(drawn)
         return drawn
 

@@ -90,8 +90,32 @@ def generation(
             beforehand; by default they grow with the sequence.
     """
     model = from_config(architecture, {**(config or {}), **sizes})
+    notes = _with_small_embeddings(model)
     input_ids = token_ids(batch_size, sequence_length, model.config.vocab_size)
-    return LoadedModel(module=GreedyGeneration(model, new_tokens, cache), args=(input_ids,))
+    module = GreedyGeneration(model, new_tokens, cache)
+    return LoadedModel(module=module, args=(input_ids,), notes=notes)
+
+
+@torch.no_grad()
+def _with_small_embeddings(model: Any) -> tuple[str, ...]:
+    """Scale embeddings that training starts at size 1, as T5's, to that of most others.
+
+    They are the last layer's weights as well. Beside them the layers would hardly count: after each
+    token would come that token again, whatever the encoder read.
+
+    Returns:
+        A note that says so, if there are any.
+    """
+    weight = model.get_input_embeddings().weight
+    size = float(weight.std())
+    if size < _LARGEST_EMBEDDINGS:
+        return ()
+    weight.mul_(_EMBEDDINGS / size)
+    return ("Embeddings are as small as most models', so that tokens depend on the layers.",)
+
+
+_EMBEDDINGS, _LARGEST_EMBEDDINGS = 0.02, 0.5
+"""Standard deviations: that of most transformers' weights, and one near to T5's 1."""
 
 
 class GreedyGeneration(nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 from dynamometer.common.interfaces.suite import LoadedModel
 from dynamometer.models.builders.language import GreedyGeneration, from_config, images, token_ids
@@ -67,7 +68,30 @@ def transcription_generation(
     model = from_config("WhisperForConditionalGeneration", sizes)
     frames = 2 * model.config.max_source_positions
     features = torch.randn(batch_size, model.config.num_mel_bins, frames)
-    return LoadedModel(module=GreedyGeneration(model, new_tokens, None), args=(features,))
+    _heed_features(model)
+    return LoadedModel(
+        module=GreedyGeneration(model, new_tokens, None),
+        args=(features,),
+        notes=("Convolutions and attention to the encoder have larger weights: it is heard.",),
+    )
+
+
+@torch.no_grad()
+def _heed_features(model: Any) -> None:
+    """Scale Whisper's weights so that what it writes depends on what it hears.
+
+    As training starts, its convolutions give next to nothing beside the positions, and the decoder
+    attends to all places alike, whose mean is the same of any spectrogram.
+    """
+    encoder = model.get_encoder()
+    gains = {encoder.conv1: _OF_CONVOLUTIONS, encoder.conv2: _OF_CONVOLUTIONS}
+    gains |= {each.encoder_attn.q_proj: _OF_QUERIES for each in model.get_decoder().layers}
+    for layer, gain in gains.items():
+        nn.init.normal_(layer.weight, std=gain * layer.weight[0].numel() ** -0.5)
+
+
+_OF_CONVOLUTIONS, _OF_QUERIES = 2.0, 4.0
+"""What layers make of inputs of size 1."""
 
 
 def speech_recognition(

@@ -1,19 +1,25 @@
-"""Which of the user's files are run with a file, by what their text says they import."""
+"""Importing a user's file; and which others are run with it, by what their text says."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynamometer.results.store.bounds import name_apart
 from dynamometer.results.store.reading import BAD_PYTHON, file_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 _MOST = 200
 """Files that are looked into; of more, as a checkout of torch has, the packages are named whole."""
@@ -103,3 +109,81 @@ def _elsewhere(name: str) -> Path | None:
     place = folders[0] if folders else Path(spec.origin or "")
     is_known = not place.is_absolute() or _INSTALLED.intersection(place.parts)
     return None if is_known else place.parent
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a file as if it had been run, once: what it registers, it could not register again.
+
+    It finds itself alone in `sys.argv`. Where another module has its name, it gets a name of its
+    own: torch, and programs that torch starts, must still find the other module by that name.
+
+    Raises:
+        ImportError: it imports from `.`, as a part of a package can.
+    """
+    is_anothers = _is_anothers(path)
+    name = name_apart(path.stem, str(path)) if is_anothers else path.stem
+    known = sys.modules.get(name)
+    if known is not None and _is_of(path, known):
+        return known
+    if is_anothers:
+        sys.meta_path.insert(0, _Neighbours(path))
+        sys.path.append(str(path.parent))  # for programs that torch starts
+    else:
+        sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        msg = f"{path} can't be imported"
+        raise ImportError(msg)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.argv[:] = [str(path)]
+    try:
+        spec.loader.exec_module(module)
+    except ImportError as error:
+        if "no known parent package" not in str(error):
+            raise
+        msg = (
+            f"{error}: {path} is run by itself, with its folder on the path; of `.helper` import"
+            " `helper`, and of a package its full name"
+        )
+        raise ImportError(msg) from error
+    return module
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """Finds modules beside a file before all others, but for those of the file's own name."""
+
+    file: Path
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module is; `None` leaves it to others."""
+        del target
+        if path is not None or fullname == self.file.stem:
+            return None
+        found = PathFinder.find_spec(fullname, [str(self.file.parent)])
+        # A mere folder gives way to a package elsewhere, as it does on `sys.path`.
+        return found if found is not None and found.origin is not None else None
+
+
+def _is_anothers(path: Path) -> bool:
+    """Return whether a file has the name of another module, whether that is loaded or not."""
+    name = path.stem
+    if name in sys.modules:
+        return not _is_of(path, sys.modules[name])
+    if name in sys.stdlib_module_names:
+        return True
+    if not name.isidentifier():  # no statement imports it, and looking for `a.b` would import `a`
+        return False
+    found = importlib.util.find_spec(name)
+    if found is None or found.origin is None:  # a mere folder gives way to a file
+        return False
+    return os.path.realpath(found.origin) != str(path)
+
+
+def _is_of(path: Path, module: ModuleType) -> bool:
+    """Return whether a module is that of a file."""
+    file = getattr(module, "__file__", None)
+    return file is not None and os.path.realpath(file) == str(path)

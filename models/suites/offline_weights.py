@@ -8,6 +8,7 @@ built by the library it belongs to, from the configuration that the model names.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
@@ -51,6 +52,14 @@ class AbsentWeights(dict[str, Any]):
         """Take any part of a checkpoint for the state of a module."""
         return self
 
+    def get(self, _key: str, _default: object = None, /) -> AbsentWeights:
+        """Take a part that may be missing likewise."""
+        return self
+
+    def pop(self, _key: str, _default: object = None, /) -> AbsentWeights:
+        """Take a part out."""
+        return self
+
 
 @contextmanager
 def offline_weights(configurations: Configurations | None = None) -> Iterator[Substitutions]:
@@ -92,10 +101,10 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
     load_into_module = nn.Module.load_state_dict
 
     @functools.wraps(load_from_hub)
-    def load(repo: str, model: str, *args: object, **kwargs: Any) -> object:
+    def load(repo_or_dir: str, model: str, *args: object, **kwargs: Any) -> object:
         if kwargs.get("source") == "local":
-            return load_from_hub(repo, model, *args, **kwargs)
-        return _build_from_hub(repo, model, kwargs, substitutions)
+            return load_from_hub(repo_or_dir, model, *args, **kwargs)
+        return _build_from_hub(repo_or_dir, model, kwargs, substitutions)
 
     @functools.wraps(load_into_module)
     def load_state_dict(
@@ -104,7 +113,8 @@ def _cover_torch(substitutions: Substitutions, undo: ExitStack) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> object:
-        if isinstance(state_dict, AbsentWeights):
+        # A copy under other keys is an empty dictionary.
+        if isinstance(state_dict, AbsentWeights) or (substitutions.notes and not state_dict):
             state_dict = module.state_dict()
         return load_into_module(module, state_dict, *args, **kwargs)
 
@@ -207,26 +217,64 @@ def _substitutes_for_configurations(
 
 def _substitutes_for_models(
     auto_config: type[Any], substitutions: Substitutions
-) -> tuple[Callable[..., nn.Module], Callable[..., nn.Module]]:
+) -> tuple[Callable[..., object], Callable[..., object]]:
     """Make `from_pretrained` of a model class, and of one that finds the class."""
 
-    def build(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:
-        config = options.pop("config", None) or cls.config_class.from_pretrained(name, **options)
-        return randomly(cls._from_config, name, config, options)
+    def build(cls: type[Any], name: str, *args: object, **options: Any) -> object:
+        find = cls.config_class.from_pretrained
+        return randomly(cls._from_config, find, name, args, options)
 
-    def build_any(cls: type[Any], name: str, *_: object, **options: Any) -> nn.Module:
-        config = options.pop("config", None) or auto_config.from_pretrained(name, **options)
-        return randomly(cls.from_config, name, config, options)
+    def build_any(cls: type[Any], name: str, *args: object, **options: Any) -> object:
+        return randomly(cls.from_config, auto_config.from_pretrained, name, args, options)
 
     def randomly(
-        construct: Callable[..., nn.Module], name: str, config: object, options: dict[str, Any]
-    ) -> nn.Module:
-        substitutions.add(f"Random weights instead of those of {name}.")
+        construct: Callable[..., nn.Module],
+        find: Callable[..., tuple[Any, dict[str, Any]]],
+        name: str,
+        args: tuple[object, ...],
+        options: dict[str, Any],
+    ) -> object:
+        config, unused = options.pop("config", None), options
+        if config is None:
+            config, unused = find(name, return_unused_kwargs=True, **options)
+        unused = {key: each for key, each in unused.items() if key not in _OF_THE_DOWNLOAD}
         dtype = options.get("dtype", options.get("torch_dtype"))
+        settings = {} if dtype in {None, "auto"} else {"dtype": dtype}
+        given = {key: each for key, each in unused.items() if _takes(construct, config, key)}
+        substitutions.add(f"Random weights instead of those of {name}.")
+        left_out = sorted(unused.keys() - given) + ["what is given by position"] * bool(args)
+        if left_out:
+            substitutions.add(f"Options for {name} that are left out: {', '.join(left_out)}.")
         # A pretrained model comes in evaluation mode.
-        return construct(config, **({} if dtype in {None, "auto"} else {"dtype": dtype})).eval()
+        model = construct(config, **settings, **given).eval()
+        return (model, _NOTHING_MISSING) if options.get("output_loading_info") else model
 
     return build, build_any
+
+
+_NOTHING_MISSING: dict[str, list[str]] = {
+    "missing_keys": [], "unexpected_keys": [], "mismatched_keys": [], "error_msgs": [],
+}  # fmt: skip
+"""What transformers says of a checkpoint that fits."""
+
+_OF_THE_DOWNLOAD = {
+    "cache_dir", "code_revision", "dtype", "force_download", "ignore_mismatched_sizes",
+    "local_files_only", "low_cpu_mem_usage", "output_loading_info", "proxies", "resume_download",
+    "revision", "state_dict", "subfolder", "token", "torch_dtype", "trust_remote_code",
+    "use_auth_token", "use_safetensors", "variant", "weights_only",
+}  # fmt: skip
+"""Options that say where weights come from, or that are seen to."""
+
+
+def _takes(construct: Any, config: Any, option: str) -> bool:
+    """Return whether the class that is constructed of a configuration has an option."""
+    if option == "attn_implementation":
+        return True
+    kind = construct.__self__
+    mapping = getattr(kind, "_model_mapping", None)  # of an automatic class
+    if mapping is not None:
+        kind = mapping.get(type(config), None)
+    return isinstance(kind, type) and option in inspect.signature(kind).parameters
 
 
 def _with_method(base: Any, name: str) -> Iterator[type[Any]]:
@@ -256,8 +304,11 @@ def _with_options(config: Any, options: dict[str, Any]) -> object:
 def _unless_local(original: Any, substitute: Callable[..., object]) -> object:
     """Make a class method of a substitute that leaves folders of this machine to the original."""
 
-    def from_pretrained(cls: type[Any], name: str, *args: Any, **kwargs: Any) -> object:
-        if Path(name).is_dir():
+    def from_pretrained(
+        cls: type[Any], pretrained_model_name_or_path: Any, *args: Any, **kwargs: Any
+    ) -> object:
+        name = pretrained_model_name_or_path
+        if name is None or Path(name).is_dir():  # without a name it is the caller who has weights
             return original.__func__(cls, name, *args, **kwargs)
         return substitute(cls, name, *args, **kwargs)
 

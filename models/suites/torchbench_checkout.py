@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 TABLE = Path(__file__).resolve().with_suffix(".toml")
 MODELS = Path("torchbenchmark", "models")
 ONE_SCALE = "A checkout has one scale: the model is as published."
+
+_REVISION = "0e83c440"
+"""Of pytorch/benchmark, which this suite was tried with: docs/torchbench-checkout.md."""
 
 _FRAMEWORKS = {
     "gnn": "torch_geometric",
@@ -150,7 +154,7 @@ class TorchBenchCheckout:
 
     def _spec(self, path: Path, known: ModelEntry) -> ModelSpec:
         name = path.parent.name
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8", errors="replace")
         frameworks = re.findall(r"torchbenchmark\.util\.framework\.(\w+)", source)
         packages = [_FRAMEWORKS[key] for key in frameworks if key in _FRAMEWORKS]
         return ModelSpec(
@@ -218,7 +222,21 @@ def _import_model(root: Path, name: str) -> Any:
 
 
 def _build(module: Any, case: Case) -> tuple[Any, object]:
-    """Construct the checkout's model, and ask it for its module and example inputs."""
+    """Construct the checkout's model, and ask it for its module and example inputs.
+
+    Raises:
+        TypeError: it is none that can be constructed so.
+    """
+    kind: Any = getattr(module, "Model", None)
+    parameters = inspect.signature(kind.__init__).parameters if kind else {}
+    if "test" not in parameters and all(
+        each.kind is not each.VAR_KEYWORD for each in parameters.values()
+    ):
+        msg = (
+            f"{module.__file__} has no class Model with an argument `test`, as models of"
+            f" pytorch/benchmark have: check out {_REVISION}, or a later one"
+        )
+        raise TypeError(msg)
     model = module.Model(
         test="train" if case.mode is Mode.TRAINING else "eval",
         device=case.device,

@@ -10,12 +10,8 @@ imported, to list what they hold; only workers import them.
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.machinery import PathFinder
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -24,12 +20,10 @@ from dynamometer.common.errors import UsageError
 from dynamometer.common.interfaces.suite import Inputs, LoadedModel
 from dynamometer.common.interfaces.suite_source import SuiteSource
 from dynamometer.common.interfaces.workload_options import SCALE, TARGET
-from dynamometer.results.store.bounds import name_apart
 from dynamometer.results.values.cases import ModelSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from importlib.machinery import ModuleSpec
+    from collections.abc import Callable, Iterable
     from types import ModuleType
 
     from dynamometer.common.interfaces.option import Request
@@ -114,6 +108,9 @@ class UserModels(SuiteSource):
             msg = f"there is no file {path}"
             raise ValueError(msg)
         if path.endswith(_PROGRAM_SUFFIX):
+            if name:
+                msg = f"{path} holds one program: leave out ::{name}"
+                raise ValueError(msg)
             return SavedProgram(Path(path))
         file = ModelFile(Path(path), name)
         file.specs()
@@ -130,8 +127,8 @@ class ModelFile:
     Attributes:
         path: of the file.
         name: the only function, dictionary or model of `MODELS` that is wanted; empty for all
-            functions but those that begin with an underscore, or for the dictionary `MODELS` where
-            there is one.
+            functions but helpers, as those that begin with an underscore, or for the dictionary
+            `MODELS` where there is one.
     """
 
     path: Path
@@ -160,16 +157,30 @@ class ModelFile:
             SkippedError: the file defines it where some condition holds, which it does not here.
             TypeError: it is no function, or returns no model.
         """
+        from dynamometer.models.suites.imported_files import import_file
         from dynamometer.models.suites.written_models import table_of
 
         _let_torchvision_be_imported()
-        module = _import(self.path.resolve())
+        module = import_file(self.path.resolve())
         table = table_of(self.path, self.name)
         build = getattr(module, table)[spec.name] if table else _defined(module, spec.name)
         _refuse_no_function(build, spec.name)
+        advice = "" if table else f"; name it _{spec.name} if it is no model"
         if case.batch_size in {None, *spec.batch_size.values()}:
-            return as_loaded(build(), spec.name)
-        return as_loaded(build(batch_size=case.batch_size), spec.name)
+            return as_loaded(build(), spec.name, advice)
+        loaded = as_loaded(build(batch_size=case.batch_size), spec.name, advice)
+        return _with_note_on_size(loaded, case.batch_size)
+
+
+def _with_note_on_size(loaded: LoadedModel, batch_size: int | None) -> LoadedModel:
+    """Add a note if no input is as large as the batch that was asked for."""
+    from dynamometer.dynamo.trees import leaves
+
+    given = leaves((loaded.args, dict(loaded.kwargs)))
+    if any([*getattr(each, "shape", ())][:1] == [batch_size] for each in given):
+        return loaded
+    note = f"Of no input the first size is the batch size, {batch_size}: it may be ignored."
+    return replace(loaded, notes=(*loaded.notes, note))
 
 
 def _defined(module: ModuleType, name: str) -> Callable[..., object]:
@@ -199,74 +210,13 @@ def _refuse_no_function(build: object, name: str) -> None:
         raise TypeError(msg)
 
 
-def _import(path: Path) -> ModuleType:
-    """Import a file as if it had been run, once: what it registers, it could not register again.
-
-    It finds itself alone in `sys.argv`. Where another module has its name, it gets a name of its
-    own: torch, and programs that torch starts, must still find the other module by that name.
-    """
-    is_anothers = _is_anothers(path)
-    name = name_apart(path.stem, str(path)) if is_anothers else path.stem
-    known = sys.modules.get(name)
-    if known is not None and _is_of(path, known):
-        return known
-    if is_anothers:
-        sys.meta_path.insert(0, _Neighbours(path))
-        sys.path.append(str(path.parent))  # for programs that torch starts
-    else:
-        sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        msg = f"{path} can't be imported"
-        raise ImportError(msg)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.argv[:] = [str(path)]
-    spec.loader.exec_module(module)
-    return module
-
-
-@dataclass(frozen=True)
-class _Neighbours:
-    """Finds modules beside a file before all others, but for those of the file's own name."""
-
-    file: Path
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return where a module is; `None` leaves it to others."""
-        del target
-        if path is not None or fullname == self.file.stem:
-            return None
-        found = PathFinder.find_spec(fullname, [str(self.file.parent)])
-        # A mere folder gives way to a package elsewhere, as it does on `sys.path`.
-        return found if found is not None and found.origin is not None else None
-
-
-def _is_anothers(path: Path) -> bool:
-    """Return whether a file has the name of another module, whether that is loaded or not."""
-    name = path.stem
-    if name in sys.modules:
-        return not _is_of(path, sys.modules[name])
-    if name in sys.stdlib_module_names:
-        return True
-    if not name.isidentifier():  # no statement imports it, and looking for `a.b` would import `a`
-        return False
-    found = importlib.util.find_spec(name)
-    if found is None or found.origin is None:  # a mere folder gives way to a file
-        return False
-    return os.path.realpath(found.origin) != str(path)
-
-
-def _is_of(path: Path, module: ModuleType) -> bool:
-    """Return whether a module is that of a file."""
-    file = getattr(module, "__file__", None)
-    return file is not None and os.path.realpath(file) == str(path)
-
-
-def as_loaded(value: object, name: str) -> LoadedModel:
+def as_loaded(value: object, name: str, advice: str = "") -> LoadedModel:
     """Take what a user's function returned.
+
+    Args:
+        value: what it returned.
+        name: of the function.
+        advice: what ends the message where that is no model.
 
     Raises:
         TypeError: it is not a module or function with its inputs, or is compiled already; says what
@@ -287,7 +237,7 @@ def as_loaded(value: object, name: str) -> LoadedModel:
                 return LoadedModel(
                     module=module, args=first.args, kwargs=first.kwargs, others=tuple(others)
                 )
-    msg = f"{name} must return (module, inputs), not {_describe(value)}"
+    msg = f"{name} must return (module, inputs), not {_describe(value)}{advice}"
     raise TypeError(msg)
 
 
@@ -332,10 +282,10 @@ class SavedProgram:
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
         """Read the program."""
-        del spec, case
+        del spec
         from dynamometer.models.suites.exported import load_program
 
-        return load_program(self.path)
+        return load_program(self.path, case.mode)
 
 
 @dataclass(frozen=True)
@@ -352,12 +302,12 @@ class HubModel:
         """Import nothing: models that are not used take a while."""
 
     def load(self, spec: ModelSpec, case: Case) -> LoadedModel:
-        """Load weights, and take the inputs transformers itself tries models with."""
+        """Load weights, and make up inputs of the kind that the model takes."""
         del spec, case
+        from dynamometer.models.suites.hub import load_from_hub
+
         _let_torchvision_be_imported()
-        transformers = importlib.import_module("transformers")
-        module = transformers.AutoModel.from_pretrained(self.name)
-        return LoadedModel(module=module, kwargs=dict(module.dummy_inputs))
+        return load_from_hub(self.name)
 
 
 def _short(name: str) -> str:

@@ -28,6 +28,8 @@ _NOT_WRITTEN = (
     ' MODELS = {{"{name}": {name}}}, which takes the place of the functions'
 )
 
+_HELPERS = "as the file calls them itself, or by their names"
+
 _EXAMPLE = "def example(): return {model}, (torch.randn(2, 3),)"
 
 
@@ -37,8 +39,8 @@ def builders(path: Path, name: str) -> Sizes:
     Args:
         path: of the file.
         name: the only function, dictionary or model of `MODELS` that is wanted; empty for all
-            functions but those that begin with an underscore, or for the dictionary `MODELS` where
-            there is one.
+            functions but helpers, as those that begin with an underscore, or for the dictionary
+            `MODELS` where there is one.
 
     Raises:
         ValueError: the file can't be parsed, or doesn't hold what was named.
@@ -61,6 +63,13 @@ def builders(path: Path, name: str) -> Sizes:
             f" it has: {known}{_advice(written.tree, name)}"
         )
         raise ValueError(msg)
+    if not public and written.helpers:
+        helper = next(iter(written.helpers))
+        msg = (
+            f"{path} has no function that could build a model but {first_of([*written.helpers])},"
+            f" {_HELPERS}; to run one, name it: {path}::{helper}"
+        )
+        raise ValueError(msg)
     if not public:
         likely = _class(written.tree) or next(iter(written.uncallable), "")
         advice = _advice(written.tree, likely)
@@ -73,9 +82,9 @@ def builders(path: Path, name: str) -> Sizes:
 
 
 def left_out(path: Path) -> tuple[str, ...]:
-    """Say which functions aren't run with a file: what `MODELS` lacks, or what needs arguments.
+    """Say which functions aren't run with a file: what `MODELS` lacks, or what is no model.
 
-    Not those that the file itself makes use of.
+    Of those that `MODELS` lacks or that need arguments, not those that the file makes use of.
 
     Raises:
         ValueError: the file can't be parsed.
@@ -92,7 +101,11 @@ def left_out(path: Path) -> tuple[str, ...]:
         ]
         told = f"{path} has functions that are no models, as they take arguments or are async"
         how = "one without arguments can return what they make"
-        return (f"{told}: {first_of(needing)}; {how}",) if needing else ()
+        notes = [f"{told}: {first_of(needing)}; {how}"] if needing else []
+        if helpers := [*written.helpers]:
+            told = f"{path} has functions that are taken for no models, {_HELPERS}"
+            notes.append(f"{told}: {first_of(helpers)}; to run one, name it: {path}::{helpers[0]}")
+        return tuple(notes)
     names = [each for each in written.public if each not in used]
     if not names:
         return ()
@@ -125,8 +138,20 @@ class _Written:
 
     @property
     def public(self) -> Sizes:
-        """Those of the functions whose names don't begin with an underscore."""
-        return {each: size for each, size in self.functions.items() if not each.startswith("_")}
+        """Those of the functions whose names don't begin with an underscore, but for helpers."""
+        helpers = {each for each in self.functions if each.startswith("_")} | self.helpers.keys()
+        return {each: size for each, size in self.functions.items() if each not in helpers}
+
+    @property
+    def helpers(self) -> Sizes:
+        """Those that the file calls as it is imported, or that are named as of a script or test."""
+        called = _called_on_import(self.tree)
+        return {
+            each: size
+            for each, size in self.functions.items()
+            if not each.startswith("_")
+            and (each == "main" or each.startswith("test_") or each in called)
+        }
 
     @property
     def uncallable(self) -> dict[str, str]:
@@ -204,15 +229,35 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef | ast.AsyncFunctio
 
 def _run_on_import(tree: ast.Module) -> list[ast.stmt]:
     """Return the statements that importing a file may run, also those within `if` and the like."""
+    return [*statements(_outermost(tree))]
+
+
+def _outermost(tree: ast.Module) -> list[ast.stmt]:
+    """Return the outermost statements of a file, without those of a script."""
     outer = (each.orelse if _is_of_script(each) else [each] for each in tree.body)
-    return [*statements(chain.from_iterable(outer))]
+    return [*chain.from_iterable(outer)]
+
+
+def _called_on_import(tree: ast.Module) -> set[str]:
+    """Return the names that a file calls by itself, outside of functions and classes."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [*_outermost(tree)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.add(node.func.id)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += node.decorator_list
+        elif not isinstance(node, ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def _is_of_script(node: ast.stmt) -> TypeGuard[ast.If]:
-    """Return whether a statement begins with `if __name__ == "__main__"`."""
+    """Return whether a statement begins with `if __name__ == "__main__"`, either side first."""
     match node:
-        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()])):
-            return True
+        case ast.If(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+            return "__name__" in {getattr(each, "id", None) for each in (left, right)}
     return False
 
 

@@ -86,10 +86,25 @@ def test_a_state_dict_of_ones_own_still_loads() -> None:
     assert torch.equal(source.weight, target.weight)
 
 
+def test_what_a_checkpoint_is_asked_for_is_a_stand_in_too() -> None:
+    """By its methods as by its keys; a copy under other keys loads as well."""
+    module = nn.Linear(2, 2)
+    before = module.weight.clone()
+    with offline_weights():
+        checkpoint = torch.hub.load_state_dict_from_url("https://host.invalid/net.pth")
+        assert isinstance(checkpoint.get("state_dict"), AbsentWeights)
+        assert isinstance(checkpoint.pop("fc.weight"), AbsentWeights)
+        renamed = {key.removeprefix("module."): each for key, each in checkpoint.items()}
+        module.load_state_dict(renamed)
+    assert torch.equal(module.weight, before)
+
+
 def test_torch_hub_builds_what_torchvision_has(torchvision: Any) -> None:
     """The hub's repository of torchvision is the installed package, without its weights."""
     with offline_weights() as substitutions:
-        model = torch.hub.load("pytorch/vision:v0.10.0", "squeezenet1_1", pretrained=True)  # type: ignore[no-untyped-call]  # torch's
+        model = torch.hub.load(  # type: ignore[no-untyped-call]  # torch's
+            repo_or_dir="pytorch/vision:v0.10.0", model="squeezenet1_1", pretrained=True
+        )
     assert isinstance(model, torchvision.models.SqueezeNet)
     assert substitutions.notes == (
         "Random weights instead of those torch.hub has for torchvision's squeezenet1_1.",
@@ -191,6 +206,33 @@ def test_pretrained_models_are_built_from_their_configuration(transformers: Any)
     assert (type(automatic), automatic.dtype) == (transformers.BertModel, torch.bfloat16)
     assert "Random weights instead of those of any/bert." in substitutions.notes
     assert "Random weights instead of those of small/bert." in substitutions.notes
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+def test_options_of_a_pretrained_model_are_its_constructors(
+    transformers: Any,
+    automatic: bool,  # noqa: FBT001  pytest gives it by name
+) -> None:
+    """Others are noted, but for those of the download; what was loaded is told on request."""
+    kind = transformers.AutoModel if automatic else transformers.BertModel
+    with offline_weights(CONFIGURATIONS) as substitutions:
+        model, loading = kind.from_pretrained(
+            pretrained_model_name_or_path="small/bert", **TINY_BERT, attn_implementation="eager",
+            add_pooling_layer=False, device_map="auto", cache_dir="x", output_loading_info=True,
+        )  # fmt: skip
+    assert model.pooler is None
+    assert model.config._attn_implementation == "eager"
+    assert loading["missing_keys"] == []
+    assert substitutions.notes[-1] == "Options for small/bert that are left out: device_map."
+
+
+def test_a_model_without_a_name_is_loaded_as_ever(transformers: Any) -> None:
+    """Whoever gives no name has the weights."""
+    config = transformers.BertConfig(num_hidden_layers=1, **TINY_BERT)
+    with offline_weights() as substitutions:
+        model = transformers.BertModel.from_pretrained(None, config=config, state_dict={})
+    assert model.config.hidden_size == 8
+    assert substitutions.notes == ()
 
 
 def test_local_models_are_loaded_as_ever(transformers: Any, tmp_path: Path) -> None:

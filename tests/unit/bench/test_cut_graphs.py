@@ -181,7 +181,7 @@ def test_what_leaves_a_gain_open_is_measured_once(
     )
     commands: list[list[str]] = []
 
-    def run(command: list[str], *, check: bool, env: dict[str, str]) -> None:
+    def run(command: list[str], *, check: bool, env: dict[str, str]) -> SimpleNamespace:
         planned = msgspec.json.decode(Path(env[PLAN]).read_bytes(), type=list[PlannedPart])
         assert planned == [PlannedPart(0, 3, "inductor"), PlannedPart(3, 10, "onnxrt")]
         commands.append(command)
@@ -190,6 +190,7 @@ def test_what_leaves_a_gain_open_is_measured_once(
         with store.RunStore(folder) as events:
             for replicate in range(5):
                 events.append(factories.record(replicate=replicate))
+        return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr("subprocess.run", run)
     for _ in range(2):

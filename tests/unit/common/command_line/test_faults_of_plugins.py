@@ -398,7 +398,8 @@ def test_whatever_fails_in_a_plugin_is_its_fault(
     (plugin.parents[1] / "odd_source.py").write_text(
         "from dynamometer.common.interfaces.suite_source import SuiteSource\n"
         "class Odd(SuiteSource):\n"
-        "    def open(self, opening): return [][opening['a']]\n"
+        "    def opening(self, request): return {}['a']\n"
+        "    def open(self, opening): ...\n"
         "SUITE = Odd()\n"
     )
     assert cli.main(None, ["run", "odd", "--list"]) == 3

@@ -84,6 +84,19 @@ def test_float64_draws_what_eager_draws(name: str, dtype: torch.dtype) -> None:
     assert torch.equal(found, expected.double())
 
 
+def test_attention_without_dropout_computes_in_float64() -> None:
+    """It may draw, says its tag, but does not; nor does it move the generator."""
+    query = torch.randn(1, 2, 8, 16, dtype=torch.float64, generator=generator())
+    weights = torch.softmax(query @ query.transpose(-1, -2) / 4, -1)
+    torch.manual_seed(0)
+    expected = torch.rand(3, dtype=torch.float64)
+    torch.manual_seed(0)
+    with torch.no_grad(), DrawsOf(torch.bfloat16):
+        found = torch.nn.functional.scaled_dot_product_attention(query, query, query)
+    torch.testing.assert_close(found, weights @ query, rtol=1e-12, atol=1e-12)
+    assert torch.equal(torch.rand(3, dtype=torch.float64), expected)
+
+
 def test_other_operators_compute_in_float64() -> None:
     """Only what draws is narrowed."""
     third = torch.ones((), dtype=torch.float64) / 3

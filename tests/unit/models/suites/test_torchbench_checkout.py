@@ -235,6 +235,23 @@ def test_a_model_that_refuses_is_heard(root: Path) -> None:
     assert sys.path == path
 
 
+@pytest.mark.parametrize(
+    "source", ["", "class Model:\n    def __init__(self, device=None, jit=False): ..."]
+)
+def test_a_model_of_another_revision_is_named(root: Path, source: str) -> None:
+    """With its file, and a revision whose models can be built."""
+    add_model(root, "older", source or "Model = None")
+    with pytest.raises(TypeError, match=r"older/__init__.py has no class Model with .* 0e83c440"):
+        load(root, "older")
+
+
+def test_a_source_that_is_no_text_is_listed(root: Path) -> None:
+    """The others are listed with it; importing it says what is wrong."""
+    add_model(root, "odd")
+    (root / MODELS / "odd" / "__init__.py").write_bytes(b"# \xe9\n")
+    assert spec_of(root, "odd").name == "odd"
+
+
 def test_inputs_of_an_unknown_kind_are_an_error(root: Path) -> None:
     """A lone tensor is not guessed to be an argument, and the seeding function is put back."""
     import torch

@@ -79,7 +79,9 @@ except ImportError:
     with torch.no_grad():
         def instead(batch_size=4): ...
 if __name__ == "__main__":
-    def main(): ...
+    def scripts(): ...
+if "__main__" == __name__:
+    def scripts_too(): ...
 """
 
 
@@ -111,6 +113,21 @@ NEEDING = (
     " one without arguments can return what they make"
 )
 
+CALLED = """
+def f(): ...
+def set_up(): ...
+def main(): ...
+def test_f(): ...
+def ready(): ...
+set_up()
+if ready():
+    x = lambda: f()
+"""
+HELPERS = (
+    "are taken for no models, as the file calls them itself, or by their names:"
+    " set_up, main, test_f, and 1 more; to run one, name it: mine.py::set_up"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "says"),
@@ -129,10 +146,11 @@ NEEDING = (
         ("def f(a): ...\ndef f(): ...", []),
         ("def f(): ...\n@with_size(4)\ndef g(a): ...", []),
         ("def f(): ...\ndef g(a): ...\nMODELS = {'a': f}", []),
+        (CALLED, [HELPERS]),
     ],
     ids=[
         "left out", "of the table", "helper", "other table", "needing arguments",
-        "without at last", "decorated", "in need beside a table",
+        "without at last", "decorated", "in need beside a table", "called",
     ],
 )  # fmt: skip
 def test_functions_that_are_not_run_are_told(
@@ -251,6 +269,7 @@ def test_batch_sizes_of_what_is_not_written_as_a_function(
         ("class Net: ...", "Net", r"Net is a class: .*def example\(\): return Net\(\), "),
         ("class Net: ...\nclass _N: ...", "", r"no function .*\. Net is a class: a function makes"),
         ("async def f(): ...", "f", "f is async, so that calling it builds nothing"),
+        ("def main(): ...", "", r"no function .* but main, as .*name it: .*mine\.py::main$"),
         ("def f(:", "", r"mine\.py can't be read: .* \(mine\.py, line 1\)"),
     ],
 )
@@ -262,6 +281,44 @@ def test_what_is_not_there_is_a_value_error(
     path.write_text(text)
     with pytest.raises(ValueError, match=says):
         SUITE.open({"target": f"{path}::{name}"})
+
+
+def test_a_function_that_returns_no_model_need_not_be_one(tmp_path: Path) -> None:
+    """Which is said where its name would tell; a dictionary's entry is none by accident."""
+    path = tmp_path / f"helpers_{tmp_path.name}.py"
+    path.write_text("def helper(): ...\nzoo = {'entry': helper}\n")
+    for name, says in (("helper", r"NoneType; name it _helper if it is no model$"),
+                       ("zoo", "NoneType$")):  # fmt: skip
+        file = ModelFile(path, name)
+        (spec,) = file.specs()
+        with pytest.raises(TypeError, match=says):
+            file.load(spec, factories.case(spec.name, batch_size=None))
+
+
+def test_a_relative_import_is_advised_on(tmp_path: Path) -> None:
+    """A file is run by itself, and is no part of a package."""
+    path = tmp_path / f"relative_{tmp_path.name}.py"
+    path.write_text("from .helper import x\ndef net(): ...\n")
+    file = ModelFile(path, "")
+    (spec,) = file.specs()
+    with pytest.raises(ImportError, match=r"no known parent package: .* import `helper`"):
+        file.load(spec, factories.case("net", batch_size=None))
+
+
+@pytest.mark.parametrize(("rows", "count"), [("batch_size", 0), ("7", 1)])
+def test_a_batch_size_that_no_input_has_is_noted(rows: str, count: int, tmp_path: Path) -> None:
+    """Where one was asked for, and the function may take no heed of it."""
+    path = tmp_path / f"sizes_{tmp_path.name}.py"
+    path.write_text(
+        "import torch\ndef net(batch_size=4):\n"
+        f"    return torch.nn.ReLU(), {{'input': [torch.ones({rows}, 3)], 'flag': True}}\n"
+    )
+    file = ModelFile(path, "")
+    (spec,) = file.specs()
+    notes = file.load(spec, factories.case("net", batch_size=8)).notes
+    assert len(notes) == count
+    assert all("is the batch size, 8" in each for each in notes)
+    assert file.load(spec, factories.case("net", batch_size=4)).notes == ()
 
 
 def test_a_missing_file_is_a_value_error() -> None:
