@@ -189,7 +189,7 @@ def _walk(
     children = None if is_whole else _children(tree)
     if children is None:
         yield path, tree
-        children = _beside_values(tree)
+        children = _beside_values(tree) if is_result else []
     for step, child in children:
         below = (path + step).removeprefix(".")
         yield from _walk(child, below, above | {id(tree)}, is_result=is_result)
