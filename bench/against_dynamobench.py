@@ -126,7 +126,7 @@ def _not_passed(records: dict[str, dict[str, Any]], theirs: dict[str, Theirs]) -
 
 
 def _seconds(record: dict[str, Any]) -> float:
-    return sum(record["seconds"].values())
+    return float(sum(record["seconds"].values()))
 
 
 def _drawn(options: argparse.Namespace) -> list[str]:

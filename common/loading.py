@@ -125,58 +125,52 @@ ASKED_OF_MADE: dict[str, tuple[str, ...]] = {
 """What each run asks of what it makes."""
 
 
-class WatchedSource:
-    """What opens a plugin's suite, and says of its faults that they are the plugin's.
-
-    What it adds to the command line is the plugin's own.
-    """
+class _Watched:
+    """What a plugin brings, whose faults are said to be the plugin's."""
 
     def __init__(
         self,
-        source: Any,
+        watched: Any,
         watch: Callable[..., AbstractContextManager[None]],
         blame: Callable[[str], NoReturn],
     ) -> None:
-        """Watch a source of suites.
+        """Watch something.
 
         Args:
-            source: what the plugin registers.
+            watched: what the plugin brings.
             watch: says of an error what it came from, but for those of the types it is given.
             blame: raises an error for a reason.
         """
-        self._source, self._watch, self._blame = source, watch, blame
+        self._watched, self._watch, self._blame = watched, watch, blame
+
+    def _suite(self, found: Any) -> WatchedSuite:
+        kind = WatchedTellingSuite if hasattr(found, "telling") else WatchedSuite
+        return kind(found, self._watch, self._blame)
+
+
+class WatchedSource(_Watched):
+    """What opens a plugin's suite. What it adds to the command line is the plugin's own."""
 
     def __getattr__(self, name: str) -> Any:
         """Return what the source has."""
-        return getattr(self._source, name)
+        return getattr(self._watched, name)
 
     def open(self, opening: Mapping[str, str]) -> WatchedSuite:
         """Open the suite."""
         with self._watch(ValueError):
-            found = self._source.open(opening)
+            found = self._watched.open(opening)
         if reason := lacking(found, ("specs", "preload", "load")):
             self._blame(f"what open gives is no Suite: {reason}")
-        return WatchedSuite(found, self._watch, self._blame)
+        return self._suite(found)
 
 
-class WatchedSuite:
-    """A plugin's suite, whose faults are said to be the plugin's."""
-
-    def __init__(
-        self,
-        suite: Any,
-        watch: Callable[..., AbstractContextManager[None]],
-        blame: Callable[[str], NoReturn],
-    ) -> None:
-        """Watch a suite; the arguments are those of `WatchedSource`."""
-        self._suite, self._watch, self._blame = suite, watch, blame
-        if hasattr(suite, "telling"):
-            self.telling = lambda tell: WatchedSuite(suite.telling(tell), watch, blame)
+class WatchedSuite(_Watched):
+    """A plugin's suite."""
 
     def specs(self) -> list[ModelSpec]:
         """Describe the models."""
         with self._watch(ValueError):
-            found = self._suite.specs()
+            found = self._watched.specs()
             specs = [*found] if hasattr(found, "__iter__") else None
         if specs is None:
             self._blame(f"specs gives {type(found).__name__}, and no list of ModelSpec")
@@ -188,11 +182,11 @@ class WatchedSuite:
     def preload(self, specs: Iterable[ModelSpec]) -> None:
         """Import what loading models will need."""
         with self._watch():
-            self._suite.preload(specs)
+            self._watched.preload(specs)
 
     def load(self, spec: ModelSpec, case: object) -> Any:
         """Build a model; what that raises is its outcome."""
-        found = self._suite.load(spec, case)
+        found = self._watched.load(spec, case)
         if reason := lacking(found, ("module", "args", "kwargs")):
             self._blame(f"what load gives is no LoadedModel: {reason}")
         if reason := lacking(found.module, ("forward", "named_parameters")):
@@ -200,3 +194,11 @@ class WatchedSuite:
         if not isinstance(found.args, tuple | list):
             self._blame(f"load gives args that are {type(found.args).__name__}, and no tuple")
         return found
+
+
+class WatchedTellingSuite(WatchedSuite):
+    """A plugin's suite that says how far loading a model came."""
+
+    def telling(self, tell: Callable[[str], None]) -> WatchedSuite:
+        """Return the same suite, that tells."""
+        return self._suite(self._watched.telling(tell))

@@ -6,6 +6,7 @@ import copy
 from collections import deque
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
@@ -219,7 +220,7 @@ _DEPTH = 3
 def _numbers_in(value: object, depth: int) -> object:
     if type(value) in {bool, int, float, str}:
         return value
-    if not depth or isinstance(value, type | nn.Module | torch.Tensor):
+    if not depth or isinstance(value, type | ModuleType | nn.Module | torch.Tensor):
         return None
     if isinstance(value, dict | list | tuple | deque):
         values = list(value.values()) if isinstance(value, dict) else list(value)

@@ -20,7 +20,7 @@ from torch.nn.parameter import is_lazy
 from dynamometer.common.interfaces.outcome import SkippedError
 from dynamometer.common.interfaces.suite import copied, require_values
 from dynamometer.dynamo import state
-from dynamometer.dynamo.accuracy.leaves import by_path, map_tensors
+from dynamometer.dynamo.accuracy.leaves import MOST_DENSE, by_path, map_tensors
 from dynamometer.dynamo.trees import once, tree_leaves
 from dynamometer.results.values.cases import Dtype, Mode
 
@@ -193,14 +193,10 @@ def _numbers_of(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_nested and tensor.layout is not torch.jagged:
         return torch.cat([each.reshape(-1) for each in tensor.unbind()])
     if tensor.layout is torch.sparse_coo:  # Dynamo fails where it can't know how many it stores
-        is_small = tensor.numel() <= _MOST_DENSE
+        is_small = tensor.numel() <= MOST_DENSE
         return tensor.to_dense() if is_small else tensor.coalesce().values()
     whole = tensor.contiguous() if tensor.is_nested else tensor
     return tensor if tensor.layout is torch.strided else whole.values()
-
-
-_MOST_DENSE = 1 << 26
-"""Elements of a sparse result that are all written out for its loss."""
 
 
 def _mean_square(tensor: torch.Tensor) -> torch.Tensor:

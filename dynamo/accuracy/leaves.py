@@ -71,8 +71,8 @@ def keep_all(values: Mapping[str, object]) -> dict[str, Leaf]:
     }
 
 
-_MOST_DENSE = 1 << 26
-"""Elements of a sparse result that are all written out."""
+MOST_DENSE = 1 << 26
+"""Elements of a sparse result that are all written out, to be compared and for its loss."""
 
 
 def _stored(value: object) -> Iterator[tuple[str, object]]:
@@ -80,7 +80,7 @@ def _stored(value: object) -> Iterator[tuple[str, object]]:
     if (
         not isinstance(value, torch.Tensor)
         or value.layout is not torch.sparse_coo
-        or value.numel() <= _MOST_DENSE
+        or value.numel() <= MOST_DENSE
     ):
         yield "", value
     else:
@@ -90,8 +90,9 @@ def _stored(value: object) -> Iterator[tuple[str, object]]:
         yield ".shape", tuple(own.shape)
 
 
-_MOST_LEAVES = 1 << 17
-"""Of one tree that are looked at: containers that all hold each other have paths without end."""
+_MOST_LEAVES, _MOST_OF_ITERATOR = 1 << 20, 1 << 16
+"""Of one tree that are looked at: containers that all hold each other have paths without end, and
+an iterator may never end."""
 
 
 def by_path(tree: object, path: str, *, is_result: bool = True) -> dict[str, object]:
@@ -217,8 +218,9 @@ def _children(tree: object) -> Iterable[tuple[str, object]] | None:
     """Return what a tree consists of, each with its step of the path; `None` for a leaf."""
     if isinstance(tree, torch.Tensor):
         return _of_nested(tree) if tree.is_nested else _of_wrapper(tree)
-    if isinstance(tree, _IN_ORDER):  # an iterator may have no end
-        return [(f"[{index}]", value) for index, value in enumerate(islice(tree, _MOST_LEAVES))]
+    if isinstance(tree, _IN_ORDER):
+        values = islice(tree, _MOST_OF_ITERATOR) if isinstance(tree, Iterator) else tree
+        return [(f"[{index}]", value) for index, value in enumerate(values)]
     if isinstance(tree, _PLAIN):
         return _of_compound(tree) if isinstance(tree, np.ndarray) else None
     if isinstance(tree, Mapping):

@@ -174,10 +174,10 @@ class ModelFile:
 
 def _with_note_on_size(loaded: LoadedModel, batch_size: int | None) -> LoadedModel:
     """Add a note if no input is as large as the batch that was asked for."""
-    from dynamometer.dynamo.trees import leaves
+    from dynamometer.dynamo.accuracy.leaves import by_path
 
-    given = leaves((loaded.args, dict(loaded.kwargs)))
-    if any([*getattr(each, "shape", ())][:1] == [batch_size] for each in given):
+    given = by_path((loaded.args, dict(loaded.kwargs)), "", is_result=False)
+    if any([*getattr(each, "shape", ())][:1] == [batch_size] for each in given.values()):
         return loaded
     note = f"Of no input the first size is the batch size, {batch_size}: it may be ignored."
     return replace(loaded, notes=(*loaded.notes, note))
